@@ -1,5 +1,9 @@
 //! Whoever answers analytical queries: a server behind the MySQL protocol, or DuckDB.
 
+pub mod compare;
+pub mod contenders;
+pub mod load;
+
 use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
@@ -8,8 +12,9 @@ use mysql::{Conn, OptsBuilder, Row, Value};
 use crate::error::Result;
 use crate::rival::duckdb::DuckDb;
 
-/// Rows as text; NULL is none.
-pub type Rows = Vec<Vec<Option<String>>>;
+/// A value as text; NULL is none.
+pub type Cell = Option<String>;
+pub type Rows = Vec<Vec<Cell>>;
 
 /// One connection that takes queries.
 pub enum Analyst {

@@ -8,6 +8,7 @@ pub mod demo;
 mod freshness;
 mod pair;
 mod point_reads;
+mod promote;
 mod relay;
 mod replay;
 mod rounds;
@@ -32,7 +33,7 @@ use pair::{Pair, Source, connect};
 
 #[derive(Args, Clone)]
 pub struct Options {
-    /// Who is followed; a MariaDB has rounds alone
+    /// Who is followed; all but the first have rounds alone
     #[arg(long, value_enum, default_value_t)]
     source: Source,
     /// The longest time that changes run between two comparisons
@@ -53,6 +54,10 @@ pub struct Options {
     /// Replay recorded queries on both while rows change: no answer differs
     #[arg(long)]
     replay: bool,
+    /// Rounds of PROMOTE REPLICA, with writers, promotions that fail, and kills in the middle of it; then the old source follows, and
+    /// every table is compared; 0 to leave that out
+    #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
+    promote: u64,
     /// Repeat an earlier run's statements; how they meet is up to the servers
     #[arg(long)]
     seed: Option<u64>,
@@ -90,7 +95,7 @@ pub fn command(options: &Options) -> Result<()> {
     if options.common.rounds > 0 {
         rounds::run(options, seed)?;
     }
-    if options.source == Source::Mariadb {
+    if options.source != Source::Mysql {
         return Ok(());
     }
     if options.back > 0 {
@@ -101,6 +106,9 @@ pub fn command(options: &Options) -> Result<()> {
     }
     if options.replay {
         replay::run(options, seed)?;
+    }
+    if options.promote > 0 {
+        promote::rounds(options, seed, options.promote)?;
     }
     let mut report = Report::new("attach", Rival::Mysql);
     if options.read_seconds > 0.0 || options.wait_seconds > 0.0 || options.tpch_sf > 0.0 {

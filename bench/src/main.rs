@@ -5,6 +5,7 @@
 //! `bench/run` builds this program and Avocet, and starts it.
 
 mod ablation;
+mod alter;
 mod analytics;
 mod attach;
 mod cache;
@@ -18,6 +19,7 @@ mod error;
 mod finding;
 mod insert;
 mod isolation;
+mod json;
 mod memory;
 mod oltp;
 mod options;
@@ -36,6 +38,7 @@ mod soak;
 mod sysbench;
 mod tatp;
 mod tpcc;
+mod tpcds;
 mod tpch;
 mod value;
 mod ycsb;
@@ -86,6 +89,8 @@ enum Workload {
     Ch(ch::Options),
     /// TPC-H: 22 queries, every answer checked
     Tpch(tpch::Options),
+    /// TPC-DS: 99 queries, every answer checked
+    Tpcds(tpcds::Options),
     /// Time and space of loading TPC-H's tables
     Load(tpch::Options),
     /// Time from a kill to the first answer, with a long log
@@ -112,6 +117,10 @@ enum Workload {
     Sysbench(sysbench::Options),
     /// Statements as applications send them, each beside the rival's time
     Shapes(shapes::Options),
+    /// Changes of a large table's definition, and what others get done meanwhile
+    Alter(alter::Options),
+    /// Values in JSON documents beside plain columns of the same values
+    Json(json::Options),
     /// Following a MySQL under random definitions, changes and kills; every table compared, and how fast it is
     Attach(attach::Options),
     /// The SQL test files, against Avocet or a real MySQL
@@ -133,6 +142,7 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Connections(options) => connections::command(&options),
         Workload::Ch(options) => ch::command(&options),
         Workload::Tpch(options) => tpch::command(&options),
+        Workload::Tpcds(options) => tpcds::command(&options),
         Workload::Recovery(options) => recovery::command(&options),
         Workload::ServeProcedures(options) => serve::command(&options),
         Workload::FillLog(options) => recovery::filler_command(&options),
@@ -144,6 +154,8 @@ fn run(workload: Workload) -> Result<()> {
         Workload::Smoke(options) => smoke::command(&options),
         Workload::Sysbench(options) => sysbench::command(&options),
         Workload::Shapes(options) => shapes::command(&options),
+        Workload::Alter(options) => alter::command(&options),
+        Workload::Json(options) => json::command(&options),
         Workload::Attach(options) => attach::command(&options),
         Workload::Slt(options) => slt::command(&options),
         Workload::Isolation(options) => isolation::command(&options),

@@ -14,7 +14,7 @@ pub struct Options {
     common: Vec<String>,
 }
 
-const WORKLOADS: [&str; 18] = [
+const WORKLOADS: [&str; 22] = [
     "tpcc --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --only protocol --procedures calls",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --style sets",
@@ -25,14 +25,18 @@ const WORKLOADS: [&str; 18] = [
     "point_update --rows 2000 --ballast 20000 --terminals 2 --seconds 0.5 --warm-up 0.1",
     "ablation --tiny --warehouses 1 --clients 1,2 --seconds 0.5 --warm-up 0.1",
     "shapes --rows 2000 --runs 3",
+    "json --rows 5000 --runs 2",
+    "alter --rows 30000 --rate 500 --alone 0.5",
     "ch --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpch --sf 0.01 --runs 1",
+    "tpcds --sf 0.01 --runs 1",
     "load --sf 0.01",
     "memory --limit-mib 256 --wide-gib 0.1 --tables 40 --select-gib 0.05 --rows 30000 --terminals 2 --most 6",
     "recovery --tiny --terminals 2 --log-mib 4 --at-most 20",
     "crash --tiny --terminals 2 --kills 3 --lives 1.5",
-    "attach --rounds 2 --kills 100 --lives 0.8 --back 2 --by-statement 1 --replay --read-seconds 0.3 --wait-seconds 0.5 --write-rate 500 --tpch-sf 0.01 --tpch-runs 1 --copy-mib 1 --changes 1000",
+    "attach --rounds 2 --kills 100 --lives 0.8 --back 2 --by-statement 1 --promote 1 --replay --read-seconds 0.3 --wait-seconds 0.5 --write-rate 500 --tpch-sf 0.01 --tpch-runs 1 --copy-mib 1 --changes 1000",
     "attach --source mariadb --rounds 2 --kills 100 --lives 0.8",
+    "attach --source mysql-plain --rounds 2 --kills 100 --lives 0.8",
 ];
 
 /// `bench/run smoke`.

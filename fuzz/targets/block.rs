@@ -16,8 +16,11 @@ pub fn run(data: &[u8]) {
     let _ = decode_deletes(data);
     let Some((len, rest)) = data.split_first_chunk::<2>() else { return };
     let (footer, chunk) = rest.split_at(usize::from(u16::from_le_bytes(*len)).min(rest.len()));
-    let Ok(meta) = BlockMeta::from_bytes(footer) else { return };
-    for column in &meta.columns {
+    let versions = 1..=avocet_storage::cold::FORMAT_VERSION;
+    let Some(meta) = versions.flat_map(|version| BlockMeta::from_bytes(footer, version)).next() else {
+        return;
+    };
+    for column in (0..meta.chunks()).filter_map(|number| meta.chunk(number)) {
         if let Ok(array) = EncodedColumn::parse(column, meta.rows(), chunk).and_then(|c| c.decode()) {
             assert_eq!(array.len(), meta.rows(), "a value for each row");
         }

@@ -10,9 +10,6 @@ use std::path::{Path, PathBuf};
 /// So many files may import each other in a circle: a type, its parts and what is made of them.
 const LARGEST_CIRCLE: usize = 3;
 
-/// Larger circles that are still there, by crate: they may shrink, and go from this list when they are gone.
-const STILL_THERE: &[(&str, usize)] = &[("point", 5), ("session", 14), ("types", 14)];
-
 /// The folders (or files) of a crate's `src`, from the ground up. None imports from one that stands after it; what is not
 /// named here is free.
 const FLOORS: &[(&str, &[&str])] = &[("sql", &["parse", "plan", "bind"])];
@@ -38,7 +35,7 @@ pub fn findings() -> Vec<String> {
         let name = name.to_string_lossy().into_owned();
         let modules = modules_of(&Path::new("crates").join(&name).join("src"));
         let edges = edges(&modules);
-        circles(&name, &modules, &edges, &mut found);
+        circles(&modules, &edges, &mut found);
         floors(&name, &edges, &mut found);
     }
     found
@@ -188,14 +185,7 @@ fn edges(modules: &Modules) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
 }
 
 /// Sets of files of which each leads to each other.
-fn circles(
-    name: &str,
-    modules: &Modules,
-    edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,
-    found: &mut Vec<String>,
-) {
-    let known = STILL_THERE.iter().find(|(krate, _)| *krate == name);
-    let most = known.map_or(LARGEST_CIRCLE, |(_, files)| *files);
+fn circles(modules: &Modules, edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>, found: &mut Vec<String>) {
     let reach = |from: &Vec<String>| {
         let (mut seen, mut pending) = (BTreeSet::new(), vec![from.clone()]);
         while let Some(at) = pending.pop() {
@@ -211,7 +201,7 @@ fn circles(
     let mut told = BTreeSet::new();
     for path in modules.keys() {
         let circle: Vec<_> = reached[path].iter().filter(|other| reached[other].contains(path)).collect();
-        if circle.len() > most && told.insert(circle[0]) {
+        if circle.len() > LARGEST_CIRCLE && told.insert(circle[0]) {
             let files: Vec<_> = circle.iter().map(|m| modules[*m].file.display().to_string()).collect();
             found.push(format!(
                 "these {} files import each other in a circle: {}",

@@ -119,7 +119,7 @@ impl ScanOps {
         table: &Arc<TableHandle>,
         predicates: Vec<(usize, ColumnPredicate)>,
     ) -> Result<Vec<RowId>> {
-        let request = ScanRequest { columns: Vec::new(), predicates, with_row_id: true };
+        let request = ScanRequest { predicates, with_row_id: true, ..ScanRequest::default() };
         let scan = self.txn().scan(table, request);
         let mut found = Vec::new();
         for morsel in 0..scan.morsels() {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use mysql::Row;
 use mysql::prelude::Queryable;
+use mysql::{Conn, Row};
 
 use super::pair::Source;
 use super::schema::{self, Table};
@@ -32,7 +32,7 @@ const REPLICA: [&str; 6] = [
 ];
 
 /// Row events in all forms that random changes do not have.
-const FIXED: [&str; 22] = [
+const FIXED: [&str; 26] = [
     "CREATE TABLE r.p (id INT PRIMARY KEY, v INT)",
     "CREATE TABLE r.c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES r.p (id) ON DELETE CASCADE ON UPDATE CASCADE)",
     "INSERT INTO r.p VALUES (1, 1), (2, 2), (3, 3)",
@@ -50,11 +50,15 @@ const FIXED: [&str; 22] = [
     "INSERT INTO r.nokey SELECT * FROM r.nokey",
     "UPDATE r.nokey SET a = a + 1 WHERE e = 'l'",
     "DELETE FROM r.nokey WHERE e = 'k' LIMIT 1",
+    "CREATE TABLE r.places (id INT PRIMARY KEY, g GEOMETRY, v VARCHAR(9) CHARACTER SET latin1, p POINT NOT NULL SRID 4326, SPATIAL KEY (p))",
+    "INSERT INTO r.places SELECT 1, ST_GeomFromText('LINESTRING(0 0,1 1)'), 'é', ST_GeomFromText('POINT(1 2)', 4326) UNION ALL SELECT 2, NULL, NULL, ST_GeomFromText('POINT(-1 -2)', 4326)",
+    "UPDATE r.places SET g = p WHERE id = 2",
     "CREATE TABLE r.gone AS SELECT 1 AS a",
     "TRUNCATE TABLE r.gone",
     "CREATE TEMPORARY TABLE r.tmp (a INT)",
     "CREATE VIEW r.w AS SELECT id FROM r.many",
     "CREATE USER 'reader'@'%' IDENTIFIED BY 'a password'",
+    "CREATE USER IF NOT EXISTS 'known'@'%' IDENTIFIED BY 'a password'",
 ];
 
 /// `--back`: so many rounds.
@@ -83,12 +87,17 @@ pub fn run(options: &Options, seed: u64, rounds: u64) -> Result<()> {
     for _ in 0..5 {
         schema::create(&mut conn, &mut random, &mut tables)?;
     }
+    // An account that the replica has already.
+    let mut own = connect(&replica)?;
+    own.query_drop("SET sql_log_bin = 0")?;
+    own.query_drop("CREATE USER 'known'@'%'")?;
     connect(&replica)?.query_drop(format!(
         "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, SOURCE_USER = 'root', \
          SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 1000, GET_SOURCE_PUBLIC_KEY = 1",
         source.port()
     ))?;
     connect(&replica)?.query_drop("START REPLICA")?;
+    let mut bytes = 0;
     for round in 1..=rounds {
         let in_round =
             |error| Error::Check(format!("round {round} of the way back with seed {seed}: {error}"));
@@ -97,13 +106,15 @@ pub fn run(options: &Options, seed: u64, rounds: u64) -> Result<()> {
             changes(options, &mut source, &mut replica, &mut random, &mut tables, lives).map_err(in_round)?;
         settle(&source, &replica, round).map_err(in_round)?;
         let compared = compare::both(&source, &replica, "r").map_err(in_round)?;
+        bytes += read_files(&source.data().join("binlog")).map_err(in_round)?;
+        // The replica has all that is deleted.
+        purge(&source).map_err(in_round)?;
         println!("way back, round {round}: {what}; {compared}");
     }
     let users: Option<String> = connect(&replica)?.query_first("SHOW CREATE USER 'reader'@'%'")?;
     if users.is_none() {
         return Err(Error::Check("the replica lacks an account".into()));
     }
-    let bytes = read_files(&source.data().join("binlog"))?;
     println!("mysqlbinlog has read {bytes} bytes of the binary log, and verified every checksum");
     Ok(())
 }
@@ -146,6 +157,9 @@ pub fn changes(
                     replica.start_again()?;
                     what.push_str("replica killed, ");
                 }
+                if random.percent(5) {
+                    connect(source)?.query_drop("FLUSH BINARY LOGS")?;
+                }
                 if random.percent(30) {
                     schema::define(&mut connect(source)?, random, tables)?;
                 }
@@ -163,8 +177,37 @@ pub fn changes(
     })
 }
 
+fn files(conn: &mut Conn) -> Result<Vec<String>> {
+    Ok(conn.query_map("SHOW BINARY LOGS", |(name, _, _): (String, u64, String)| name)?)
+}
+
+/// Begins a file of the binary log, and deletes those before.
+fn purge(source: &Server) -> Result<()> {
+    let mut conn = connect(source)?;
+    let before = files(&mut conn)?;
+    conn.query_drop("FLUSH LOGS")?;
+    let after = files(&mut conn)?;
+    let last = match after.split_last() {
+        Some((last, others)) if others == before => last.clone(),
+        _ => return Err(Error::Check(format!("FLUSH LOGS has made {after:?} of {before:?}"))),
+    };
+    conn.query_drop("PURGE BINARY LOGS BEFORE '2001-01-01'")?;
+    conn.query_drop(format!("PURGE BINARY LOGS TO '{last}'"))?;
+    match conn.query_drop(format!("PURGE BINARY LOGS TO '{}'", before[0])) {
+        Err(mysql::Error::MySqlError(error)) if error.code == 1373 => {}
+        other => return Err(Error::Check(format!("a file that is gone can be named: {other:?}"))),
+    }
+    let left = files(&mut conn)?;
+    let (purged, executed): (String, String) =
+        conn.query_first("SELECT @@gtid_purged, @@gtid_executed")?.unwrap_or_default();
+    if left != [last] || purged.is_empty() || purged != executed {
+        return Err(Error::Check(format!("after PURGE {left:?} are left, {purged} of {executed} purged")));
+    }
+    Ok(())
+}
+
 /// Waits until the replica has all that the source has committed: the last of it is a database that is made for this.
-fn settle(source: &Server, replica: &Server, round: u64) -> Result<()> {
+pub fn settle(source: &Server, replica: &Server, round: u64) -> Result<()> {
     let begin = Instant::now();
     let marker = format!("marker{round}");
     connect(source)?.query_drop(format!("CREATE DATABASE {marker}"))?;

@@ -13,7 +13,7 @@ use mysql::prelude::Queryable;
 use super::pair::{self, Pair, Source};
 use super::session::{Routed, Session};
 use super::{compare, connect};
-use crate::analytics::ask as timed;
+use crate::analytics::{ask as timed, compare as answers};
 use crate::cache;
 use crate::ch::{self, queries::QUERIES};
 use crate::contest::{geomean, median};
@@ -24,7 +24,6 @@ use crate::tpcc;
 use crate::tpcc::driver::{Control, Plan, Run, Watch};
 use crate::tpcc::schema::Scale;
 use crate::tpcc::sql::SqlOps;
-use crate::tpch::answers;
 use crate::value::now_micros;
 
 #[derive(Args, Clone)]

@@ -20,15 +20,21 @@ pub enum Source {
     /// MySQL 9.7
     #[default]
     Mysql,
+    /// MySQL 9.7 as it is installed: without GTIDs, and without the names of columns in its log
+    MysqlPlain,
     /// MariaDB 10.11
     Mariadb,
 }
 
 impl Source {
+    pub fn is_mysql(self) -> bool {
+        self != Self::Mariadb
+    }
+
     /// What asks it for all that it has committed.
     fn executed(self) -> &'static str {
         match self {
-            Self::Mysql => "SELECT @@GLOBAL.gtid_executed",
+            Self::Mysql | Self::MysqlPlain => "SELECT @@GLOBAL.gtid_executed",
             Self::Mariadb => "SELECT @@GLOBAL.gtid_binlog_pos",
         }
     }
@@ -52,6 +58,14 @@ const MYSQL: [&str; 7] = [
     "--binlog-row-metadata=FULL",
     "--sync-binlog=0",
     "--innodb-flush-log-at-trx-commit=2",
+];
+
+/// A transaction is sent, and becomes visible some milliseconds later.
+const MYSQL_PLAIN: [&str; 4] = [
+    "--log-bin=binlog",
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--binlog-group-commit-sync-delay=5000",
 ];
 
 /// How long everything may take until it is the source's.
@@ -103,6 +117,7 @@ pub struct Pair {
 pub fn source(kind: Source, folder: &Path) -> Result<Server> {
     let launch: Box<dyn Launch> = match kind {
         Source::Mysql => Box::new(Mysql9::fetch()?.with(&MYSQL)),
+        Source::MysqlPlain => Box::new(Mysql9::fetch()?.with(&MYSQL_PLAIN)),
         Source::Mariadb => Box::new(MariaDb::fetch()?.with(&MARIADB)),
     };
     Server::start(launch, &folder.join("source"))
@@ -123,7 +138,7 @@ impl Pair {
 
     pub fn attach(kind: Source, source: Server, folder: &Path, options: &[String]) -> Result<Self> {
         let binary = avocet::binary()?;
-        let front = if kind == Source::Mysql { Some(free_port()?) } else { None };
+        let front = if kind.is_mysql() { Some(free_port()?) } else { None };
         let attach = Attach { binary, source: source.port(), front, options: options.to_vec() };
         let replica = Server::start(Box::new(attach), &folder.join("replica"))?;
         let pair = Self { kind, source, replica, front };
@@ -158,18 +173,25 @@ impl Pair {
         let executed: Option<String> = connect(&self.source)?.query_first(self.kind.executed())?;
         let executed = executed.unwrap_or_default();
         let mut replica = connect(&self.replica)?;
+        let end = self.log_end()?;
         loop {
-            let waited: Option<i64> =
+            let mut waited: Option<i64> =
                 replica.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 1)", (&executed,))?;
             let row: Option<mysql::Row> = replica.query_first("SHOW REPLICA STATUS")?;
             let row = row.ok_or_else(|| Error::Check("SHOW REPLICA STATUS is empty".into()))?;
             let text = |name: &str| row.get::<String, _>(name).unwrap_or_default();
+            if let Some((file, position)) = &end {
+                let (there, at) = (text("Relay_Source_Log_File"), row.get::<u64, _>("Exec_Source_Log_Pos"));
+                waited = Some(i64::from((&there, at.unwrap_or(0)) < (file, *position)));
+                std::thread::sleep(Duration::from_millis(20));
+            }
             // While the source is away, the status tells of that alone.
             let tables: Vec<String> = replica.query("SELECT state FROM avocet.replica_tables")?;
             let tables = tables.join("; ");
             let unfinished = ["waiting to be copied", "being copied", "the stream is not there yet"];
             let is_unfinished = unfinished.iter().any(|state| tables.contains(state));
-            if waited == Some(0) && !is_unfinished {
+            // What is equal already may be so before the source is there again.
+            if waited == Some(0) && !is_unfinished && text("Replica_IO_Running") == "Yes" {
                 return Ok(());
             }
             if text("Replica_SQL_Running") != "Yes" || begin.elapsed() > SETTLE_LIMIT {
@@ -187,6 +209,16 @@ impl Pair {
 }
 
 impl Pair {
+    /// Where the source's log ends, if nothing else tells what it has committed.
+    fn log_end(&self) -> Result<Option<(String, u64)>> {
+        if self.kind != Source::MysqlPlain {
+            return Ok(None);
+        }
+        let row: Option<mysql::Row> = connect(&self.source)?.query_first("SHOW BINARY LOG STATUS")?;
+        let place = row.and_then(|row| Some((row.get("File")?, row.get("Position")?)));
+        place.map(Some).ok_or_else(|| Error::Check("the source has no binary log".into()))
+    }
+
     /// How far both are, for whoever looks for the cause of a difference.
     pub fn positions(&self) -> Result<String> {
         let executed = |server: &Server, kind: Source| -> Result<String> {

@@ -94,7 +94,7 @@ impl Stage {
             let sums = sums.into_iter().map(|seed| {
                 let (front, copy) = (front.clone(), copy.clone());
                 scope.spawn(move || match kind {
-                    Source::Mysql => transfers::sum(front, seed, stop),
+                    Source::Mysql | Source::MysqlPlain => transfers::sum(front, seed, stop),
                     Source::Mariadb => transfers::sum_of_copy(copy, stop),
                 })
             });
@@ -102,7 +102,7 @@ impl Stage {
             let noters = noters.into_iter().zip(&mut *notes).zip(0..).map(|((seed, noted), id)| {
                 let front = front.clone();
                 scope.spawn(move || match kind {
-                    Source::Mysql => transfers::note(front, id, seed, noted, stop),
+                    Source::Mysql | Source::MysqlPlain => transfers::note(front, id, seed, noted, stop),
                     // Nobody finds what they have written but there.
                     Source::Mariadb => Ok(Seen::default()),
                 })

@@ -6,21 +6,22 @@ use mysql::prelude::Queryable;
 
 use super::Pair;
 use super::session::Session;
-use crate::analytics::{Analyst, ask};
+use crate::analytics::compare::compare;
+use crate::analytics::{Analyst, ask, load};
 use crate::contest::{geomean, median};
 use crate::error::{Error, Result};
 use crate::report::{Report, Table, number};
 use crate::rival::Server;
 use crate::tpch::queries::{QUERIES, Query};
-use crate::tpch::{DATABASE, answers, data, load};
+use crate::tpch::{DATABASE, data, schema};
 
 /// From here on the front has a query run on Avocet by itself.
 const ROUTE_COST: f64 = 10_000.0;
 
 /// Fills the source.
 pub fn load(source: &Server, scale: f64) -> Result<()> {
-    load::create(source, true)?;
-    load::by_inserts(source, &data::files(scale)?)?;
+    load::create(source, DATABASE, &schema::create(true))?;
+    load::by_inserts(source, DATABASE, &data::files(scale)?)?;
     let mut conn = super::connect(source)?;
     data::TABLES
         .iter()
@@ -99,7 +100,7 @@ fn run(
             return Ok(Err(format!("it ran on the source: {}", routed.why)));
         }
         cost = routed.cost.unwrap_or_default();
-        if let Err(why) = answers::compare(&there, &here, query.sorted_by) {
+        if let Err(why) = compare(&there, &here, query.sorted_by) {
             return Ok(Err(why));
         }
     }

@@ -84,9 +84,9 @@ impl Writer {
     pub fn step(&mut self, conn: &mut Conn, tables: &[Table]) -> Result<u64> {
         let random = &mut self.random;
         if random.percent(6) {
-            // Zero dates come of an empty mode, and cannot be kept: values are always whole, but defaults are not.
+            // In an empty mode defaults are zero dates, too; other dates are always whole.
             let setting = match self.kind {
-                Source::Mysql => {
+                Source::Mysql | Source::MysqlPlain => {
                     let setting = SESSIONS[random.uniform(0, SESSIONS.len() as i64 - 1) as usize];
                     format!("SET SESSION {setting}")
                 }

@@ -6,7 +6,7 @@
 //! 2. Avocet has no decimals of more than 76 digits while it computes (1690).
 //! 3. An error of a value (out of range, not a date) on one side alone, in a statement whose plan decides which values are
 //!    computed at all, or in which order: MySQL evaluates constants early, and what a LIMIT or an empty join leaves out never.
-//! 4. MySQL keeps `0000-00-00`.
+//! 4. MySQL keeps dates with a month or day of zero that are not `0000-00-00`.
 //! 5. MySQL's connection breaks: that says nothing about Avocet.
 
 use std::fmt::Write;
@@ -71,7 +71,7 @@ pub enum Excuse {
     Refused,
     WideDecimal,
     ErrorByPlan,
-    ZeroDate,
+    PartialDate,
 }
 
 impl Excuse {
@@ -79,7 +79,7 @@ impl Excuse {
         match self {
             Excuse::Refused => "Avocet refuses something by name (1235)",
             Excuse::WideDecimal => "a decimal of more than 76 digits (1690)",
-            Excuse::ZeroDate => "a zero date",
+            Excuse::PartialDate => "a date with a month or day of zero",
             Excuse::ErrorByPlan => "an error of a value that the other's plan does not compute",
         }
     }
@@ -89,15 +89,24 @@ impl Excuse {
 /// binary operands of different lengths.
 const OF_VALUES: &[u16] = &[1690, 3854, 1525, 3513, 1242, 1292];
 
-fn has_zero_date(outcome: &Outcome) -> bool {
-    let is_zero = |cell: &Cell| matches!(cell, Cell::Text(text) if text.starts_with("0000-00-00"));
-    matches!(outcome, Outcome::Rows { rows, .. } if rows.iter().flatten().any(is_zero))
+fn has_partial_date(outcome: &Outcome) -> bool {
+    let is_partial = |text: &str| match text.as_bytes() {
+        [a, b, c, d, b'-', m1, m2, b'-', d1, d2, ..] => {
+            let digits = [a, b, c, d, m1, m2, d1, d2];
+            let zero = (m1, m2) == (&b'0', &b'0') || (d1, d2) == (&b'0', &b'0');
+            zero && digits.iter().all(|digit| digit.is_ascii_digit())
+                && digits.iter().any(|digit| **digit != b'0')
+        }
+        _ => false,
+    };
+    let is_date = |cell: &Cell| matches!(cell, Cell::Text(text) if is_partial(text));
+    matches!(outcome, Outcome::Rows { rows, .. } if rows.iter().flatten().any(is_date))
 }
 
 /// Whether a difference is one of those that are known.
 pub fn excuse(ours: &Outcome, theirs: &Outcome, is_simple: bool) -> Option<Excuse> {
-    if has_zero_date(theirs) {
-        return Some(Excuse::ZeroDate);
+    if has_partial_date(theirs) {
+        return Some(Excuse::PartialDate);
     }
     match (ours, theirs) {
         (Outcome::Error { code: 1235, .. }, _) => Some(Excuse::Refused),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::server::peak_rss;
+use crate::analytics::load::Table;
 use crate::cache;
 use crate::error::{Error, IoContext, Result};
 
@@ -76,9 +77,9 @@ impl DuckDb {
     }
 
     /// Loads Parquet files into native tables and checkpoints.
-    pub fn load(&mut self, tables: &[(&str, PathBuf)]) -> Result<Duration> {
+    pub fn load(&mut self, tables: &[Table]) -> Result<Duration> {
         let files: serde_json::Map<String, serde_json::Value> =
-            tables.iter().map(|(table, file)| ((*table).to_owned(), json!(file))).collect();
+            tables.iter().map(|(table, file)| (table.clone(), json!(file))).collect();
         Ok(self.ask(&json!({ "load": files }))?.took())
     }
 

@@ -82,7 +82,8 @@ impl Mysql9 {
         let root = self.root.display();
         let mut command = self.program("usr/sbin/mysqld");
         command
-            .args(["--no-defaults", &format!("--basedir={root}/usr")])
+            // Unlike --no-defaults, it has what SET PERSIST kept read.
+            .args(["--defaults-file=/dev/null", &format!("--basedir={root}/usr")])
             .arg(format!("--lc-messages-dir={root}/usr/share/mysql"))
             .arg(format!("--character-sets-dir={root}/usr/share/mysql/charsets"))
             .arg(format!("--plugin-dir={root}/usr/lib/mysql/plugin"))

@@ -10,6 +10,7 @@ use parquet::file::properties::WriterProperties;
 use tpchgen::generators::*;
 use tpchgen_arrow::*;
 
+use crate::analytics::load::Table;
 use crate::cache;
 use crate::error::{IoContext, Result};
 
@@ -32,9 +33,9 @@ pub fn folder(scale: f64) -> Result<PathBuf> {
 }
 
 /// The tables with their files.
-pub fn files(scale: f64) -> Result<Vec<(&'static str, PathBuf)>> {
+pub fn files(scale: f64) -> Result<Vec<Table>> {
     let folder = folder(scale)?;
-    Ok(TABLES.iter().map(|table| (*table, folder.join(format!("{table}.parquet")))).collect())
+    Ok(TABLES.iter().map(|table| ((*table).to_owned(), folder.join(format!("{table}.parquet")))).collect())
 }
 
 fn write(dir: &Path, table: &str, batches: impl RecordBatchReader) -> Result<()> {

@@ -9,12 +9,15 @@ use std::thread::JoinHandle;
 
 use avocet_replicate::source::{self, Flavor, check};
 use avocet_replicate::{Attachment, Pattern, Patterns};
+use avocet_server::Source;
 use avocet_session::Database;
 use mysql::Opts;
 
+use crate::binary_log::OwnLog;
+use crate::replica::promoted::Promoted;
 use crate::replica::tls::{SslMode, Tls};
-use crate::replica::{Replica, Source};
-use crate::{Failure, serve};
+use crate::replica::{self, Replica, place};
+use crate::{Failure, binary_log, serve};
 
 use front::FrontSource;
 
@@ -32,7 +35,8 @@ pub struct Args {
     /// Leave this out; may be given several times
     #[arg(long, value_name = "DB[.TABLE]")]
     exclude: Vec<Pattern>,
-    /// The number by which the server knows this replica, which no other may have; made from the data directory's path if not given
+    /// The number by which the server knows this replica, and replicas of this one know it, which no other may have; made from the data
+    /// directory's path if not given (variable server_id)
     #[arg(long, value_name = "N")]
     server_id: Option<u32>,
     /// Stand before the server here: clients sign in with its accounts, analytical queries are answered from the copy, and all
@@ -53,6 +57,8 @@ pub struct Args {
     copy_threads: usize,
     #[command(flatten)]
     serve: serve::Args,
+    #[command(flatten)]
+    binary_log: binary_log::Args,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -69,22 +75,32 @@ pub fn run(args: Args) -> Result<(), Failure> {
             false => Ok(()),
         };
     }
-    let before = |following: &Following| {
-        let front = args.front?;
-        Some(serve::Front { listen: front, source: following.source.clone() })
+    let before = |following: &Option<Following>| {
+        let source = following.as_ref().map(|following| following.source.clone() as Arc<dyn Source>);
+        Some(serve::Front { listen: args.front?, source })
     };
+    let server_id = args.server_id.unwrap_or_else(|| replica::server_id(args.serve.data()));
     serve::run_with(
         &args.serve,
-        None,
-        |database| begin(&args, opts, tls, patterns, database),
+        serve::Log { args: &args.binary_log, server_id },
+        |_| Ok(true),
+        |database, log| match Promoted::open(database)? {
+            None => begin(&args, opts, tls, patterns, database, log).map(Some),
+            Some(promoted) if promoted.source != place(&opts) => Err(promoted.refuses_source().into()),
+            // Whoever starts it again as it was started before is served, not led back to the old source.
+            Some(promoted) => {
+                tracing::warn!("{promoted}; avocet serve --data DIR starts it, too");
+                database.follow(Replica::in_its_place(database.clone(), promoted)?);
+                Ok(None)
+            }
+        },
         before,
-        Following::end,
+        |following| following.into_iter().for_each(Following::end),
     )
 }
 
 fn connect(opts: &Opts) -> Result<source::Connection, Failure> {
-    let host = opts.get_ip_or_hostname();
-    source::connect(opts).map_err(|error| format!("{host}:{}: {error}", opts.get_tcp_port()).into())
+    source::connect(opts).map_err(|error| format!("{}: {error}", place(opts)).into())
 }
 
 /// What runs beside the server.
@@ -113,6 +129,7 @@ fn begin(
     tls: Tls,
     patterns: Patterns,
     database: &Database,
+    log: Option<Arc<OwnLog>>,
 ) -> Result<Following, Failure> {
     let engine = database.engine();
     let is_new = !Attachment::has_begun(engine);
@@ -135,15 +152,17 @@ fn begin(
     if let Some(cost) = args.route_cost {
         database.set_option("avocet_route_cost", &cost.to_string())?;
     }
-    let mut followed = Source::new(opts.clone());
+    let mut followed = replica::Source::new(opts.clone());
     followed.tls = tls.clone();
     followed.patterns = patterns.clone();
     followed.copy_threads = args.copy_threads;
     followed.server_id = args.server_id;
-    let replica = Replica::of(database.clone(), followed);
+    let replica = Replica::of(database.clone(), followed, log);
     let source = Arc::new(FrontSource::new(&opts, &tls, patterns, replica.status().clone()));
     replica.begin()?;
     database.follow(replica.clone());
+    let replaced = source.clone();
+    replica.when_promoted(move || replaced.be_replaced());
     let probe = source.probe.start(opts)?;
     Ok(Following { replica, source, probe })
 }

@@ -1,13 +1,13 @@
 //! The binary log of `avocet serve --log-bin`, as sessions and replicas' connections see it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
-use avocet_replicate::publish::{BinaryLog, BinlogOptions, Dump, From, Log, Step, decode_gtids};
+use avocet_replicate::publish::{Base, BinaryLog, BinlogOptions, Dump, From, Log, Step, decode_gtids};
 use avocet_session::Database;
 use avocet_session::api::DumpFrom;
 use avocet_session::binary_log::{BinaryLog as Told, BinaryLogDump, BinaryLogStatus, DumpStep};
@@ -16,12 +16,10 @@ use crate::Failure;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Keep a binary log, so that MySQL replicas and tools of change capture can follow this server (variable log_bin)
+    /// Keep a binary log, so that MySQL replicas and tools of change capture can follow this server (variable log_bin); that of a
+    /// server that follows another begins with PROMOTE REPLICA
     #[arg(long)]
     pub log_bin: bool,
-    /// By which replicas know this server; all of a topology have different ones (variable server_id)
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    server_id: u32,
     /// Bytes of a file of the binary log, about, such as 1G (variable max_binlog_size)
     #[arg(long, value_name = "BYTES", value_parser = crate::serve::bytes, default_value = "1G")]
     max_binlog_size: usize,
@@ -30,9 +28,30 @@ pub struct Args {
     binlog_expire_logs_seconds: u64,
 }
 
+/// When the log begins.
+pub enum Begins {
+    /// At the start of the server.
+    Now(Base),
+    /// What is committed is another server's until a promotion.
+    WithPromotion,
+}
+
+/// The binary log of this server.
+pub struct OwnLog {
+    log: BinaryLog,
+    options: BinlogOptions,
+    database: Database,
+}
+
 /// Starts the binary log, if there is to be one.
-pub fn start(args: &Args, data: &std::path::Path, database: &Database) -> Result<Option<BinaryLog>, Failure> {
-    database.set_option("server_id", &args.server_id.to_string())?;
+pub fn start(
+    args: &Args,
+    server_id: u32,
+    data: &Path,
+    database: &Database,
+    begins: Begins,
+) -> Result<Option<Arc<OwnLog>>, Failure> {
+    database.set_option("server_id", &server_id.to_string())?;
     let folder: PathBuf = data.join("binlog");
     if !args.log_bin {
         if folder.is_dir() {
@@ -40,28 +59,77 @@ pub fn start(args: &Args, data: &std::path::Path, database: &Database) -> Result
         }
         return Ok(None);
     }
-    let options = BinlogOptions {
-        folder: folder.clone(),
-        server_id: args.server_id,
+    let mut options = BinlogOptions {
+        folder,
+        server_id,
         version: database.option("version")?,
         max_file_bytes: args.max_binlog_size as u64,
         expire_seconds: args.binlog_expire_logs_seconds,
+        base: Base::default(),
     };
-    let binary_log = BinaryLog::start(database.engine(), options)?;
-    let log = binary_log.log();
-    for (name, value) in [
-        ("log_bin", "ON".to_owned()),
-        ("log_bin_basename", folder.join("binlog").display().to_string()),
-        ("gtid_mode", "ON".to_owned()),
-        ("enforce_gtid_consistency", "ON".to_owned()),
-        ("server_uuid", log.server_uuid()),
-        ("max_binlog_size", args.max_binlog_size.to_string()),
-        ("binlog_expire_logs_seconds", args.binlog_expire_logs_seconds.to_string()),
-    ] {
-        database.set_option(name, &value)?;
+    let engine = database.engine();
+    let log = match begins {
+        Begins::Now(base) => {
+            options.base = base;
+            BinaryLog::start(engine, options.clone())?
+        }
+        Begins::WithPromotion if options.folder.join("binlog.index").exists() => {
+            return Err(format!(
+                "{} has a binary log of this server's own, in which what comes from a source would be missing: start it without --log-bin",
+                options.folder.display()
+            )
+            .into());
+        }
+        Begins::WithPromotion => BinaryLog::wait(engine)?,
+    };
+    let own = OwnLog { log, options, database: database.clone() };
+    if let Some(log) = own.log.log() {
+        own.tell(log)?;
     }
-    database.log_to(Arc::new(Shown(log)));
-    Ok(Some(binary_log))
+    Ok(Some(Arc::new(own)))
+}
+
+impl OwnLog {
+    pub fn server_id(&self) -> u32 {
+        self.options.server_id
+    }
+
+    /// It has not begun yet.
+    pub fn is_waiting(&self) -> bool {
+        self.log.log().is_none()
+    }
+
+    /// It begins, with what is committed after this.
+    ///
+    /// # Errors
+    /// Files that cannot be written.
+    pub fn begin(&self, base: Base) -> Result<(), Failure> {
+        let log = self.log.begin(BinlogOptions { base, ..self.options.clone() })?;
+        self.tell(log)
+    }
+
+    /// Waits until all is written: the engine's log must have been closed.
+    pub fn join(&self) {
+        self.log.join();
+    }
+
+    /// Sessions and replicas know of it from now on.
+    fn tell(&self, log: Log) -> Result<(), Failure> {
+        let Self { options, database, .. } = self;
+        for (name, value) in [
+            ("log_bin", "ON".to_owned()),
+            ("log_bin_basename", options.folder.join("binlog").display().to_string()),
+            ("gtid_mode", "ON".to_owned()),
+            ("enforce_gtid_consistency", "ON".to_owned()),
+            ("server_uuid", log.server_uuid()),
+            ("max_binlog_size", options.max_file_bytes.to_string()),
+            ("binlog_expire_logs_seconds", options.expire_seconds.to_string()),
+        ] {
+            database.set_option(name, &value)?;
+        }
+        database.log_to(Arc::new(Shown(log)));
+        Ok(())
+    }
 }
 
 struct Shown(Log);
@@ -87,8 +155,20 @@ impl Told for Shown {
         self.0.files().into_iter().map(|file| (file.name, file.bytes)).collect()
     }
 
+    fn rotate(&self, stop: &dyn Fn() -> bool) -> bool {
+        self.0.rotate(stop)
+    }
+
+    fn purge_to(&self, name: &str) -> Option<io::Result<()>> {
+        self.0.purge_to(name)
+    }
+
+    fn purge_before(&self, seconds: u64) -> io::Result<()> {
+        self.0.purge_before(seconds)
+    }
+
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
-        let wanted: GtidSet = set.parse().ok()?;
+        let wanted = GtidSet::of_mysql_text(set).ok()?;
         Some(self.0.wait_for(&wanted, at_most, stop))
     }
 

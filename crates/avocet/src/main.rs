@@ -1,5 +1,5 @@
-//! The `avocet` program: `serve` a data directory, `attach` to a MySQL, `sql` on one, `load` files, `replay`
-//! recorded queries, `check` what is stored.
+//! The `avocet` program: `serve` a data directory, `attach` to a MySQL and `promote` it to take that one's place, `sql` on one,
+//! `load` files, `replay` recorded queries, `check` what is stored.
 //!
 //! Each command is a module with its arguments and a `run` that returns a readable error. Everything that a
 //! command does is done by the crates below; here are only arguments, terminals and files.
@@ -12,6 +12,7 @@ mod check;
 mod connect;
 mod load;
 mod open_files;
+mod promote;
 mod replay;
 mod replica;
 mod serve;
@@ -45,6 +46,8 @@ enum Command {
     Serve(serve::OwnArgs),
     /// Follow a MySQL server: copy its tables, keep them current, and serve them
     Attach(attach::Args),
+    /// Have a server take the place of the one that it follows
+    Promote(promote::Args),
     /// Run SQL: interactively, from -e, or from standard input
     Sql(sql::Args),
     /// Load CSV, TBL or Parquet files into a table
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve::run(args),
         Command::Attach(args) => attach::run(args),
+        Command::Promote(args) => promote::run(args),
         Command::Sql(args) => sql::run(args),
         Command::Load(args) => load::run(args),
         Command::Replay(args) => replay::run(args),

@@ -1,7 +1,11 @@
 //! This server as a replica: whom it follows, and since when. `attach` names the source for as long as it runs; for `serve`, statements
 //! do, and it is kept in the data directory.
 
+mod carried;
 mod definitions;
+mod document;
+pub mod promoted;
+mod promotion;
 mod report;
 mod settings;
 pub mod tls;
@@ -9,8 +13,8 @@ mod told;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,9 +26,11 @@ use mysql::{Opts, OptsBuilder};
 use parking_lot::Mutex;
 
 use crate::Failure;
+use crate::binary_log::OwnLog;
 
 use definitions::SqlDefinitions;
-use settings::Settings;
+use promoted::{Promoted, Stopping};
+pub use settings::Settings;
 use tls::Tls;
 
 /// Who is followed, and how.
@@ -68,8 +74,14 @@ pub struct Replica {
     tls: Mutex<Option<Option<String>>>,
     /// Seconds.
     retry_after: AtomicU32,
-    /// The server keeps a binary log of its own.
-    logs: bool,
+    /// Of a server that keeps one.
+    log: Option<Arc<OwnLog>>,
+    /// It has taken its source's place, and follows nobody any more.
+    promoted: OnceLock<Promoted>,
+    is_promoting: AtomicBool,
+    /// Told when it takes its source's place.
+    on_promoted: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    this: Weak<Self>,
 }
 
 struct State {
@@ -83,24 +95,28 @@ struct Running {
 }
 
 impl Replica {
-    /// One whose source the command line names.
-    pub fn of(database: Database, source: Source) -> Arc<Self> {
-        let replica = Self::with(database, None);
+    /// One whose source the command line names. `log`: that of a server that keeps a binary log.
+    pub fn of(database: Database, source: Source, log: Option<Arc<OwnLog>>) -> Arc<Self> {
+        let replica = Self::with(database, None, log);
         replica.know(Some(source));
-        Arc::new(replica)
+        replica.warn_of_interrupted();
+        replica
     }
 
-    /// One whose source statements name. It follows if it did when the server ended. `logs`: it keeps a binary log of its own, in which
-    /// what comes from a source would be missing.
-    pub fn resume(database: Database, data: &Path, logs: bool) -> Result<Arc<Self>, Failure> {
+    /// One whose source statements name. It follows if it did when the server ended.
+    pub fn resume(database: Database, data: &Path, log: Option<Arc<OwnLog>>) -> Result<Arc<Self>, Failure> {
+        let promoted = Promoted::open(&database)?;
         let settings = Settings::open(&database, data)?;
         let (source, was_running) = (settings.source(), settings.is_running());
         let (host, port, user) = settings.address();
-        let mut replica = Self::with(database, Some(settings));
+        let replica = Self::with(database, Some(settings), log);
+        if let Some(promoted) = promoted {
+            replica.be_promoted(promoted)?;
+            return Ok(replica);
+        }
         replica.status.set_source(&host, port, &user);
-        replica.logs = logs;
-        let replica = Arc::new(replica);
         let known = source.map(|source| replica.know(source)).map_err(Failure::from);
+        replica.warn_of_interrupted();
         if was_running {
             // Its tables are the source's, whether that can be followed now or not.
             replica.database.set_option("super_read_only", "ON")?;
@@ -113,10 +129,17 @@ impl Replica {
         Ok(replica)
     }
 
-    fn with(database: Database, settings: Option<Settings>) -> Self {
+    /// One that has taken its source's place.
+    pub fn in_its_place(database: Database, promoted: Promoted) -> Result<Arc<Self>, Failure> {
+        let replica = Self::with(database, None, None);
+        replica.be_promoted(promoted)?;
+        Ok(replica)
+    }
+
+    fn with(database: Database, settings: Option<Settings>, log: Option<Arc<OwnLog>>) -> Arc<Self> {
         let status = Arc::<Status>::default();
         status.set_phase(Phase::Stopped, None);
-        Self {
+        Arc::new_cyclic(|this| Self {
             database,
             status,
             settings: settings.map(Mutex::new),
@@ -124,7 +147,41 @@ impl Replica {
             checker: Mutex::new(None),
             tls: Mutex::new(None),
             retry_after: AtomicU32::new(0),
-            logs: false,
+            log,
+            promoted: OnceLock::new(),
+            is_promoting: AtomicBool::new(false),
+            on_promoted: OnceLock::new(),
+            this: this.clone(),
+        })
+    }
+
+    /// Has somebody told when it takes its source's place. To be called once.
+    pub fn when_promoted(&self, tell: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_promoted.set(Box::new(tell));
+    }
+
+    /// As it is after a promotion, and after every start since.
+    fn be_promoted(&self, promoted: Promoted) -> Result<(), Failure> {
+        tracing::info!("{promoted}");
+        if let Some(settings) = &self.settings {
+            settings.lock().forget()?;
+        }
+        self.know(None);
+        if self.log.as_ref().is_none_or(|log| log.is_waiting()) {
+            self.database.set_option("gtid_executed", &promoted.executed.to_string())?;
+        }
+        // It is set already if this server was not started as one.
+        let _ = self.promoted.set(promoted);
+        Stopping::forget(&self.database)?;
+        Ok(())
+    }
+
+    /// A promotion did not come to its end, and the source may take no writes since.
+    fn warn_of_interrupted(&self) {
+        match Stopping::open(&self.database) {
+            Ok(Some(stopping)) => tracing::warn!("{stopping}"),
+            Ok(None) => {}
+            Err(error) => tracing::error!("{error}"),
         }
     }
 
@@ -150,10 +207,14 @@ impl Replica {
         if state.running.is_some() && self.status.broken().is_none() {
             return Ok(false);
         }
+        if let Some(promoted) = self.promoted.get() {
+            return Err(promoted.refuses_source().into());
+        }
         let source = state.source.clone().ok_or("no source is known")?;
-        if self.logs {
+        if self.log.as_ref().is_some_and(|log| !log.is_waiting()) {
             return Err(
-                "what comes from a source is not in this server's binary log: start it without --log-bin"
+                "what comes from a source is not in this server's binary log, which has begun: start the server without --log-bin; \
+                 once it follows, it may have the option again"
                     .into(),
             );
         }
@@ -162,9 +223,7 @@ impl Replica {
         let engine = self.database.engine();
         let told = self.database.clone();
         let config = Config {
-            server_id: source
-                .server_id
-                .unwrap_or_else(|| server_id(engine.options().data.display().to_string())),
+            server_id: source.server_id.unwrap_or_else(|| server_id(&engine.options().data)),
             source: source.opts,
             patterns: source.patterns,
             copy_threads: source.copy_threads,
@@ -210,6 +269,11 @@ impl Replica {
     }
 }
 
+/// Host and port of a source.
+pub fn place(opts: &Opts) -> String {
+    format!("{}:{}", opts.get_ip_or_hostname(), opts.get_tcp_port())
+}
+
 /// Says why a source cannot be followed; one that does not answer may come back, if what was copied of it is here.
 fn preflight(source: &Source, has_begun: bool) -> Result<(), String> {
     let opts = &source.opts;
@@ -222,17 +286,15 @@ fn preflight(source: &Source, has_begun: bool) -> Result<(), String> {
     let report = source::connect(&patient).and_then(|mut conn| check(&mut conn, &source.patterns));
     match report {
         Ok(report) if report.is_fatal() => Err(format!("the source cannot be followed as it is\n{report}")),
-        Err(error) if !has_begun => {
-            Err(format!("{}:{}: {error}", opts.get_ip_or_hostname(), opts.get_tcp_port()))
-        }
+        Err(error) if !has_begun => Err(format!("{}: {error}", place(opts))),
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
 /// Distinct for each data directory of a machine, and most probably of all.
-fn server_id(path: impl Hash) -> u32 {
+pub fn server_id(data: &Path) -> u32 {
     let mut hasher = DefaultHasher::new();
     std::fs::read_to_string("/etc/machine-id").unwrap_or_default().hash(&mut hasher);
-    path.hash(&mut hasher);
+    data.display().to_string().hash(&mut hasher);
     (hasher.finish() as u32).max(1 << 16)
 }

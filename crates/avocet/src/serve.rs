@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_engine::{Compression, Durability, Engine, EngineOptions, FreezePolicy};
+use avocet_replicate::publish::Base;
 use avocet_server::{Server, ServerOptions, Source, TlsFiles};
 use avocet_session::Database;
 use tokio::runtime::Builder;
@@ -14,8 +15,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::accounts::{CatalogAccounts, PluginPasswords};
+use crate::binary_log::{Begins, OwnLog};
 use crate::open_files;
-use crate::replica::Replica;
+use crate::replica::promoted::Promoted;
+use crate::replica::{Replica, Settings};
 use crate::{Failure, binary_log};
 
 #[derive(clap::Args)]
@@ -93,6 +96,9 @@ pub struct OwnArgs {
     serve: Args,
     #[command(flatten)]
     binary_log: binary_log::Args,
+    /// By which replicas know this server; all of a topology have different ones (variable server_id)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    server_id: u32,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -112,6 +118,12 @@ impl From<Freeze> for FreezePolicy {
     }
 }
 
+impl Args {
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+}
+
 /// A number of bytes with an optional K, M or G behind it.
 pub fn bytes(text: &str) -> Result<usize, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
@@ -126,13 +138,15 @@ pub fn bytes(text: &str) -> Result<usize, String> {
 
 pub fn run(args: OwnArgs) -> Result<(), Failure> {
     log_to_stderr();
-    let (data, log) = (&args.serve.data, &args.binary_log);
-    let begin = |database: &Database| {
-        let replica = Replica::resume(database.clone(), data, log.log_bin)?;
+    let data = &args.serve.data;
+    let begin = |database: &Database, log: Option<Arc<OwnLog>>| {
+        let replica = Replica::resume(database.clone(), data, log)?;
         database.follow(replica.clone());
         Ok(replica)
     };
-    run_with(&args.serve, Some(log), begin, |_| None, |replica| _ = replica.end())
+    let log = Log { args: &args.binary_log, server_id: args.server_id };
+    let follows = |database: &Database| Ok(Settings::open(database, data)?.is_running());
+    run_with(&args.serve, log, follows, begin, |_| None, |replica| _ = replica.end())
 }
 
 pub fn log_to_stderr() {
@@ -144,30 +158,48 @@ pub fn log_to_stderr() {
 /// A place before another server.
 pub struct Front {
     pub listen: SocketAddr,
-    pub source: Arc<dyn Source>,
+    /// `None` if this server has taken that one's place.
+    pub source: Option<Arc<dyn Source>>,
 }
 
-/// Serves a data directory; `begin` sees its database before clients do, `front` says whether it stands before another server, and
-/// `end` takes what `begin` returned when clients have gone.
+/// What a binary log is to be.
+pub struct Log<'a> {
+    pub args: &'a binary_log::Args,
+    pub server_id: u32,
+}
+
+/// Serves a data directory; `follows` says whether it follows another server from its start on, `begin` sees its database before clients
+/// do, `front` says whether it stands before another server, and `end` takes what `begin` returned when clients have gone.
 pub fn run_with<T>(
     args: &Args,
-    binary_log: Option<&binary_log::Args>,
-    begin: impl FnOnce(&Database) -> Result<T, Failure>,
+    log: Log<'_>,
+    follows: impl FnOnce(&Database) -> Result<bool, Failure>,
+    begin: impl FnOnce(&Database, Option<Arc<OwnLog>>) -> Result<T, Failure>,
     front: impl FnOnce(&T) -> Option<Front>,
     end: impl FnOnce(T),
 ) -> Result<(), Failure> {
     // It accepts connections and waits for signals; they run on the server's own threads.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let engine = open(args, binary_log.is_some_and(|args| args.log_bin))?;
+    let engine = open(args, log.args.log_bin)?;
     let database = Database::new(engine.clone(), Some(Box::new(PluginPasswords)))?;
     database.spill_to(args.data.join("spill"));
-    let log = binary_log.map(|own| binary_log::start(own, &args.data, &database)).transpose()?.flatten();
-    let begun = begin(&database)?;
+    let begins = match Promoted::open(&database)? {
+        Some(mut promoted) => {
+            if !log.args.log_bin {
+                promoted.keep_without_log(&database)?;
+            }
+            Begins::Now(promoted.base(&database)?)
+        }
+        None if follows(&database)? => Begins::WithPromotion,
+        None => Begins::Now(Base::default()),
+    };
+    let own_log = binary_log::start(log.args, log.server_id, &args.data, &database, begins)?;
+    let begun = begin(&database, own_log.clone())?;
     let served = runtime.block_on(serve(args, database.clone(), front(&begun)));
     end(begun);
     // Whatever became of the server, what is committed is checkpointed.
     let closed = database.shutdown();
-    log.into_iter().for_each(avocet_replicate::publish::BinaryLog::join);
+    own_log.iter().for_each(|log| log.join());
     served?;
     closed?;
     tracing::info!("stopped");
@@ -209,6 +241,9 @@ fn refuse_foreign(data: &Path) -> Result<(), Failure> {
 async fn serve(args: &Args, database: Database, front: Option<Front>) -> Result<(), Failure> {
     let mut options = ServerOptions::new(args.data.clone(), args.listen[0]);
     options.listen.clone_from(&args.listen);
+    if let Some(Front { listen, source: None }) = &front {
+        options.listen.push(*listen);
+    }
     options.sockets.clone_from(&args.socket);
     options.max_allowed_packet = args.max_allowed_packet.min(1 << 30);
     options.shutdown_grace = Duration::from_secs(args.shutdown_grace);
@@ -232,7 +267,7 @@ async fn serve(args: &Args, database: Database, front: Option<Front>) -> Result<
     }
     let accounts = Arc::new(CatalogAccounts { database: database.clone() });
     let mut server = Server::bind(options, database.clone(), accounts).await?;
-    if let Some(Front { listen, source }) = front {
+    if let Some(Front { listen, source: Some(source) }) = front {
         let (host, port) = source.address();
         let before = format!("{host}:{port}");
         let address = server.listen_before(listen, source, database.journal().clone()).await?;

@@ -22,7 +22,7 @@ use arrow::record_batch::RecordBatch;
 use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
-use avocet_types::{Datum, SqlType};
+use avocet_types::{Collation, Datum, SqlType};
 
 /// One column of a result set. Length, character set, decimals and type code of the wire follow from `ty`.
 #[derive(Clone, Debug)]
@@ -59,8 +59,8 @@ impl OutputColumn {
 #[derive(Debug, Default)]
 pub struct PlanColumns {
     pub list: Arc<[OutputColumn]>,
-    /// What the driver makes of them, and need not make again.
-    pub encoded: OnceLock<Box<[u8]>>,
+    /// What the driver makes of them under one collation of results, and need not make again.
+    pub encoded: OnceLock<(Option<Collation>, Box<[u8]>)>,
 }
 
 impl From<Arc<[OutputColumn]>> for PlanColumns {
@@ -80,7 +80,14 @@ pub struct ColumnFlags {
     pub auto_increment: bool,
     /// NOT NULL and without a default.
     pub no_default: bool,
+    /// A TIMESTAMP that is set to now by default, or with each change.
+    pub timestamp_now: bool,
+    /// A TIMESTAMP that is set with each change.
     pub on_update_now: bool,
+    /// The value of an expression, rather than a column's.
+    pub computed: bool,
+    /// ZEROFILL: numbers are sent as texts with so many characters at least.
+    pub zerofill: Option<u8>,
 }
 
 /// The session's state after a statement.
@@ -101,6 +108,8 @@ pub struct Status {
     /// The character sets of what the client sends and of what it gets; `None` for UTF-8.
     pub client: Option<Charset>,
     pub results: Option<Charset>,
+    /// The collation of what the client gets, if it is not the character set's default.
+    pub results_collation: Option<Collation>,
     pub warnings: u16,
 }
 

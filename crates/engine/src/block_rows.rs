@@ -1,32 +1,18 @@
-//! Rows of column blocks as a table has them: their types, their index entries, what they use of AUTO_INCREMENT.
+//! Rows of column blocks as a table has them: their index entries, what they use of AUTO_INCREMENT.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::Schema;
 use avocet_base::{RowId, SegmentNo};
-use avocet_storage::cold::ColdType;
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, SegmentState};
 
 use crate::error::{EngineError, Result};
-use crate::table::TableHandle;
-
-/// The block types of a table's columns.
-pub(crate) fn cold_types(table: &TableHandle) -> Result<Arc<[ColdType]>> {
-    let fields: Vec<_> = table
-        .def
-        .columns
-        .iter()
-        .map(|c| arrow::datatypes::Field::new(&c.name, c.ty.arrow_type(), c.nullable))
-        .collect();
-    Ok(ColdType::of_schema(&Schema::new(fields))?)
-}
+use crate::table::{TableHandle, split_entry};
 
 /// Many index entries, to be sorted.
 #[derive(Default)]
@@ -89,6 +75,18 @@ impl SortedEntries {
     pub fn sorted(&mut self) -> impl Iterator<Item = &[u8]> {
         self.sort();
         self.iter().map(|(_, entry)| entry)
+    }
+
+    /// Puts them back in the order in which they came.
+    pub fn sort_as_pushed(&mut self) {
+        self.places.sort_unstable_by_key(|place| (place.chunk, place.start));
+    }
+
+    /// The entry of a row, if they came in the order of their rows and are in it.
+    pub fn entry_of(&self, id: RowId) -> Option<&[u8]> {
+        let entry = |place: &Place| place.entry(&self.chunks);
+        let at = self.places.binary_search_by_key(&id, |place| split_entry(entry(place)).1).ok()?;
+        Some(entry(&self.places[at]))
     }
 
     fn iter(&self) -> impl Iterator<Item = (u128, &[u8])> {

@@ -90,11 +90,11 @@ impl Blocks {
     pub fn delete_retired(&self, retired: Vec<Arc<Block>>) {
         free_replaced();
         for block in retired {
-            if Arc::strong_count(&block) > 1 {
+            if Arc::strong_count(&block) > 1 || block.is_shared() {
                 self.retire(&block);
                 continue;
             }
-            self.cache.remove_block(block.id(), block.meta().columns.len());
+            self.cache.remove_block(block.id(), block.written_chunks());
             // An orphan that stays is removed at the next start.
             let _ = self.store.delete(&block_key(block.id()));
         }

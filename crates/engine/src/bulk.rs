@@ -10,17 +10,18 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use avocet_base::SegmentNo;
-use avocet_storage::cold::{Ordinals, encode_block};
+use avocet_storage::cold::Ordinals;
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
 use avocet_types::Datum;
 use avocet_types::arrow_map::datum_at;
 
-use crate::block_rows::{SortedEntries, block_entries, cold_types, note_auto_increment};
+use crate::block_rows::{SortedEntries, block_entries, note_auto_increment};
 use crate::entries;
 use crate::error::{EngineError, Result};
 use crate::redo::Op;
+use crate::shred::encode_rows;
 use crate::table::TableHandle;
 use crate::txn::{Load, Txn};
 
@@ -125,8 +126,8 @@ impl BulkInsert {
                 concat(&parts).map_err(|e| EngineError::corrupt("a batch", e))
             })
             .collect::<Result<Vec<ArrayRef>>>()?;
-        let block = encode_block(&cold_types(&self.table)?, &columns, Ordinals::Dense(rows as u32))?;
-        let block = txn.engine().blocks.write(block)?;
+        let block = encode_rows(&self.table, &columns, Ordinals::Dense(rows as u32))?;
+        let block = self.table.view(txn.engine().blocks.write(block)?)?;
         txn.adopt_block(&self.table, block, rows as u64)?;
         self.loaded += rows as u64;
         Ok(())

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use avocet_base::{IndexId, TableId, Timestamp};
+use avocet_storage::index::BTree;
 use avocet_storage::relation::RowsPerSegment;
 use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
 use hashbrown::HashMap;
@@ -249,11 +250,21 @@ impl Catalog {
                     self.rename_referenced_columns(&old.def, new.id(), renamed);
                 }
             }
+            Change::Reshape { old, def, rows: _, renamed } => {
+                let old = self.by_id.get(old).cloned();
+                // Recovery looks at what came of it (`check_reshaped`); before it was logged, it was made.
+                if let Some(old) = old
+                    && let Ok(handle) = old.reshaped((**def).clone(), &|| Ok(()))
+                {
+                    self.publish_reshaped(&old, handle, &[], renamed);
+                }
+            }
             Change::TruncateTable { old, new } => {
                 self.note_id(new.0);
                 if let Some(table) = self.by_id.remove(old) {
                     let mut def = (*table.def).clone();
                     def.id = *new;
+                    def.stored = None;
                     self.forget_enforcement(*old);
                     self.unenforce_children_of(&def);
                     self.publish(
@@ -283,12 +294,12 @@ impl Catalog {
                     self.publish(handle.redefined(def));
                 }
             }
-            Change::SetKept { table, partitioning, fulltext } => {
+            Change::SetKept { table, partitioning, kept_keys } => {
                 if let Some(handle) = self.by_id.get(table).cloned() {
                     let mut def = (*handle.def).clone();
                     def.partitioning.clone_from(partitioning);
-                    def.fulltext = fulltext.clone();
-                    def.fulltext.retain(|key| key.columns.iter().all(|column| *column < def.columns.len()));
+                    def.kept_keys = kept_keys.clone();
+                    def.kept_keys.retain(|key| key.columns.iter().all(|column| *column < def.columns.len()));
                     self.publish(handle.redefined(def));
                 }
             }
@@ -306,7 +317,7 @@ impl Catalog {
             Change::CreateIndex { table, index } => {
                 self.note_id(index.id.0);
                 if let Some(handle) = self.by_id.get(table).cloned() {
-                    self.publish(handle.adding_index(index.clone()));
+                    self.publish(handle.adding_index(index.clone(), None));
                 }
             }
             Change::DropIndex { table, index } => {
@@ -415,6 +426,28 @@ impl Catalog {
         self.unenforced.extend(names.into_iter().map(|name| (new, name)));
     }
 
+    /// Publishes what a table was reshaped to, some of whose indexes the change has made.
+    pub(crate) fn publish_reshaped(
+        &mut self,
+        old: &TableHandle,
+        handle: TableHandle,
+        new_indexes: &[IndexId],
+        renamed: &[(String, String)],
+    ) {
+        let new = handle.id();
+        self.note_id(new.0);
+        new_indexes.iter().for_each(|id| self.note_id(id.0));
+        let handle = handle.with_new_indexes(new_indexes, self.now);
+        self.remove(old.id());
+        if new == old.id() {
+            self.publish(handle);
+        } else {
+            self.publish(handle.readable_from(self.now));
+            self.carry_enforcement(old.id(), new);
+        }
+        self.rename_referenced_columns(&old.def, new, renamed);
+    }
+
     /// Publishes a handle some of whose indexes the change that is being applied has made.
     pub(crate) fn publish_with_new_indexes(&mut self, handle: TableHandle, new: &[IndexId]) {
         new.iter().for_each(|id| self.note_id(id.0));
@@ -454,12 +487,13 @@ impl Catalog {
 }
 
 impl TableHandle {
-    pub(crate) fn adding_index(&self, index: IndexDef) -> Self {
+    /// With another index, whose entries are in `tree` if they are anywhere.
+    pub(crate) fn adding_index(&self, index: IndexDef, tree: Option<Arc<BTree>>) -> Self {
         let at = if index.kind == avocet_types::IndexKind::Primary { 0 } else { self.def.indexes.len() };
         let mut def = (*self.def).clone();
         def.indexes.insert(at, index.clone());
         let mut indexes = self.indexes.clone();
-        indexes.insert(at, Arc::new(IndexHandle::new(&self.def, index)));
+        indexes.insert(at, Arc::new(IndexHandle::over(tree, &self.def, index)));
         self.with_indexes(def, indexes)
     }
 

@@ -22,6 +22,7 @@ use crate::engine::{Engine, EngineOptions};
 use crate::error::{EngineError, Result, malformed};
 use crate::foreign::count_orphans;
 use crate::recovery;
+use crate::shred;
 use crate::stop::Stop;
 use crate::table::TableHandle;
 
@@ -107,7 +108,7 @@ fn on_disk(options: &EngineOptions, report: &mut CheckReport) -> Result<()> {
     for (table, segment) in manifest.tables.iter().flat_map(|t| t.segments.iter().map(|s| (t.table, s))) {
         if let SegmentPlace::Cold { block, .. } = segment.place {
             report.blocks += 1;
-            match blocks.open(block).and_then(|block| Ok(block.verify().map(|()| block.meta().rows())?)) {
+            match blocks.open(block).and_then(|block| shred::verify(&block).map(|()| block.meta().rows())) {
                 Ok(count) => rows.add(table, segment.number, count as i64),
                 Err(e) => {
                     rows.unknown.insert((table, segment.number));
@@ -165,7 +166,7 @@ fn in_memory(engine: &Arc<Engine>, report: &mut CheckReport) {
         report.rows += table.row_count();
         for (number, state) in table.relation.used_segments() {
             if let SegmentState::Cold(cold) = &*state
-                && let Err(e) = cold.block.verify()
+                && let Err(e) = shred::verify(&cold.block)
             {
                 report.find(format!("{}.{} {number}: {e}", table.def.database, table.def.name));
             }

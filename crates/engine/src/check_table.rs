@@ -15,6 +15,7 @@ use avocet_types::RowRef;
 use crate::buffers::ReadScratch;
 use crate::error::Result;
 use crate::keys::KeyRange;
+use crate::shred;
 use crate::stop::Stop;
 use crate::table::{IndexHandle, TableHandle};
 use crate::txn::{ReadMode, Txn};
@@ -46,7 +47,7 @@ impl Txn {
         for (number, state) in table.relation.used_segments() {
             self.check_interrupted()?;
             if let SegmentState::Cold(cold) = &*state
-                && let Err(e) = cold.block.verify()
+                && let Err(e) = shred::verify(&cold.block)
             {
                 findings.push(format!("{number}: {e}"));
             }

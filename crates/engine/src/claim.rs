@@ -108,7 +108,10 @@ impl Claim {
         let path = data.join(MARKER);
         let (marker, mut marker_end) = match disk.exists(&path).map_err(io)? {
             true => {
-                let file = disk.open(&path, false).map_err(io)?;
+                let file = disk.open(&path, true).map_err(io)?;
+                // It may have been written by a process that was killed before it was durable: what is done on account of it
+                // must not outlive it.
+                file.sync_data().map_err(io)?;
                 let mut bytes = vec![0; file.size().map_err(io)?.min(LONGEST_MARKER) as usize];
                 file.read_at(&mut bytes, 0).map_err(io)?;
                 Marker::decode(&bytes)
@@ -127,7 +130,7 @@ impl Claim {
             marker_end = format.len() as u64;
         }
         lock.hold(MARKER).map_err(|e| in_use(&name, &e))?;
-        // The mark may be there and not be durable, if the process that made it was killed.
+        // Its name, for the same reason.
         disk.sync_dir(data).map_err(io)?;
         let mut locks = vec![lock];
         let store_url = options.objects_url();

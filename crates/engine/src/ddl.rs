@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use avocet_base::{IndexId, TableId};
+use avocet_base::{IndexId, RowId, TableId};
 use avocet_log::Durability;
 use avocet_storage::relation::SegmentState;
 use avocet_types::{Collation, IndexDef, IndexKind, TableDef};
@@ -171,6 +171,8 @@ impl Engine {
     /// Creates a table whose definition was checked.
     fn create_under_latch(&self, mut def: TableDef, auto_increment: Option<u64>) -> Result<Arc<TableHandle>> {
         def.indexes.sort_by_key(|i| i.kind != IndexKind::Primary);
+        // It may be another table's, whose blocks this one has not.
+        def.stored = None;
         let next = self.catalog().next_id();
         def.id = TableId(next);
         for (n, index) in def.indexes.iter_mut().enumerate() {
@@ -268,7 +270,7 @@ impl Engine {
         index.id = IndexId(0);
         def.indexes.push(index);
         let foreign = NewForeignKeys::unchanged(&def);
-        alteration.change_in_place(self, &def, foreign, AlterRest::default())
+        alteration.change_in_place(self, &def, foreign, AlterRest::default(), None)
     }
 
     pub fn drop_index(
@@ -284,7 +286,7 @@ impl Engine {
         def.indexes.remove(found.ok_or_else(|| EngineError::NoSuchIndex(index.into()))?);
         foreign::check_indexes(&self.catalog(), &def, index)?;
         let foreign = NewForeignKeys::unchanged(&def);
-        alteration.change_in_place(self, &def, foreign, AlterRest::default())
+        alteration.change_in_place(self, &def, foreign, AlterRest::default(), None)
     }
 
     /// Gives a table another name. Foreign keys that refer to it follow.
@@ -360,9 +362,10 @@ impl Engine {
 /// Whether no two rows have the same key.
 pub(crate) fn check_unique(table: &TableHandle, index: usize, stop: &Stop) -> Result<()> {
     let handle: &IndexHandle = &table.indexes[index];
-    let mut last: Vec<u8> = Vec::new();
+    let (mut last, mut last_id): (Vec<u8>, _) = (Vec::new(), RowId(0));
     let mut duplicate = None;
     let mut seen = 0;
+    let may_be_null = handle.def.parts.iter().any(|part| table.def.columns[part.column].nullable);
     let mut scratch = avocet_storage::index::ScanScratch::default();
     let all = std::ops::Bound::Unbounded;
     let ascending = avocet_storage::index::Direction::Ascending;
@@ -373,12 +376,21 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize, stop: &Stop) -> Re
         }
         let (key, id) = crate::table::split_entry(entry);
         if key == last && !last.is_empty() {
-            duplicate = Some(id);
-            return std::ops::ControlFlow::Break(());
+            // Entries of rows that are gone stay for as long as a snapshot may see these.
+            let has_key = |id| crate::entries::newest_has_key(table, index, id, key);
+            match (has_key(last_id), has_key(id)) {
+                (true, true) => {
+                    duplicate = Some(id);
+                    return std::ops::ControlFlow::Break(());
+                }
+                (true, false) => return std::ops::ControlFlow::Continue(()),
+                (false, _) => {}
+            }
         }
         last.clear();
+        last_id = id;
         // Keys with a NULL in them may repeat; they are left out of the comparison.
-        if !crate::entries::newest_has_null(table, index, id) {
+        if !may_be_null || !crate::entries::newest_has_null(table, index, id) {
             last.extend_from_slice(key);
         }
         std::ops::ControlFlow::Continue(())

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use avocet_base::{Env, IndexId, Lsn, Timestamp};
 use avocet_log::{Compression, Durability, LogFollower, LogWriter};
 use avocet_storage::relation::RowsPerSegment;
+use avocet_types::{Datum, Value};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::blocks::Blocks;
@@ -29,10 +30,11 @@ use crate::pace::{BackgroundStats, PaceCounters, Pacer};
 use crate::procedure::Procedures;
 use crate::procedure::logical::CallGate;
 use crate::redo::Origin;
+use crate::rules;
 use crate::serial::Serial;
 use crate::signals::Signals;
 use crate::snapshots::Snapshots;
-use crate::table::RuleCompiler;
+use crate::table::{RuleCompiler, TableHandle};
 use crate::temporary::TemporaryTables;
 use crate::txn::{Txn, TxnOptions};
 use crate::withheld::Withheld;
@@ -282,6 +284,21 @@ impl Engine {
     /// For tables whose definitions have expressions, unless the options gave one.
     pub fn set_rule_compiler(&self, compiler: RuleCompiler) {
         self.rule_compiler.get_or_init(|| compiler);
+    }
+
+    /// What a table's hidden columns have in a row of its own columns that comes from a server whose rows have no such columns, by
+    /// column.
+    ///
+    /// # Errors
+    /// An expression that fails for this row.
+    pub fn hidden_values(&self, table: &TableHandle, row: &[Datum<'_>]) -> Result<Vec<(usize, Value)>> {
+        if !table.def.has_functional_parts() {
+            return Ok(Vec::new());
+        }
+        match rules::of(table, self.rule_compiler(), || 0)? {
+            Some((rules, _)) => rules::hidden_values(rules, table, &row),
+            None => Ok(Vec::new()),
+        }
     }
 
     pub(crate) fn rule_compiler(&self) -> Option<RuleCompiler> {

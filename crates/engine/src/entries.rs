@@ -168,6 +168,19 @@ fn newest_image(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> bool {
 }
 
 /// Whether a part of the row's key is NULL.
+/// Whether a row is there, with this key in its newest version.
+pub(crate) fn newest_has_key(table: &TableHandle, index: usize, id: RowId, key: &[u8]) -> bool {
+    let (mut buf, mut entry) = (RowBuf::default(), Vec::new());
+    // One that cannot be read may have it.
+    match table.relation.newest_row(id, &mut buf) {
+        Ok(false) => return false,
+        Ok(true) => {}
+        Err(_) => return true,
+    }
+    table.indexes[index].entry(&buf.row(&table.layout), id, &mut entry);
+    split_entry(&entry).0 == key
+}
+
 pub(crate) fn newest_has_null(table: &TableHandle, index: usize, id: RowId) -> bool {
     let mut buf = RowBuf::default();
     newest_image(table, id, &mut buf) && table.indexes[index].has_null(&buf.row(&table.layout))

@@ -21,7 +21,7 @@ use arc_swap::ArcSwap;
 use arrow::array::{ArrayRef, UInt32Array};
 use avocet_base::{SegmentNo, TableId};
 use avocet_log::Durability;
-use avocet_storage::cold::{Ordinals, encode_block};
+use avocet_storage::cold::Ordinals;
 use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, SegmentState};
 use avocet_types::ColumnBuilder;
 use hashbrown::HashMap;
@@ -37,6 +37,7 @@ use crate::health::Health;
 use crate::memory::MemoryBudget;
 use crate::pace::Pacer;
 use crate::redo::{self, SegmentChange};
+use crate::shred::encode_rows;
 use crate::signals::Signals;
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
@@ -239,9 +240,9 @@ impl Freezer<'_> {
             true => None,
             false => {
                 let ordinals = Ordinals::from_sorted(&ordinals)?;
-                let block = encode_block(&block_rows::cold_types(table)?, &columns, ordinals)?;
+                let block = encode_rows(table, &columns, ordinals)?;
                 drop(columns);
-                Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
+                Some(table.view(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)?)
             }
         };
         let discard = |outcome: Result<bool>| {
@@ -322,9 +323,8 @@ impl Freezer<'_> {
             let columns = (0..table.def.columns.len())
                 .map(|c| block_rows::take_rows(&cold.block.column(c)?.decode()?, &rows))
                 .collect::<Result<Vec<_>>>()?;
-            let block =
-                encode_block(&block_rows::cold_types(table)?, &columns, Ordinals::from_sorted(&ordinals)?)?;
-            Some(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)
+            let block = encode_rows(table, &columns, Ordinals::from_sorted(&ordinals)?)?;
+            Some(table.view(self.blocks.write_in_steps(block, &mut |step| pacer.charge(step))?)?)
         };
         let discard = || {
             if let Some(block) = &block {

@@ -40,10 +40,10 @@ pub(crate) fn build_new_index(
     stop.check()
 }
 
-type UsedSegment = (SegmentNo, Arc<SegmentState>);
+pub(crate) type UsedSegment = (SegmentNo, Arc<SegmentState>);
 
 /// An index that is being built.
-struct Building<'c> {
+pub(crate) struct Building<'c> {
     table: &'c TableHandle,
     index: usize,
     segments: Vec<UsedSegment>,
@@ -54,7 +54,7 @@ struct Building<'c> {
 /// Segments in a piece: half a million rows, or fewer.
 const PIECE: usize = 8;
 /// How full the leaves of a new tree are.
-const FILL: f32 = 0.9;
+pub(crate) const FILL: f32 = 0.9;
 
 /// Builds indexes: threads sort pieces of them, and whoever has done an index's last one fills its tree.
 fn build<'c>(
@@ -62,11 +62,8 @@ fn build<'c>(
     memory: Option<&MemoryBudget>,
     stop: &Stop,
 ) -> Result<()> {
-    let begin = |(table, index): (&'c TableHandle, usize)| Building {
-        table,
-        index,
-        segments: table.relation.used_segments().collect(),
-        done: Mutex::default(),
+    let begin = |(table, index): (&'c TableHandle, usize)| {
+        Building::new(table, index, table.relation.used_segments().collect())
     };
     let mut indexes: Vec<Building<'_>> = indexes.map(begin).collect();
     // The largest first: filling its tree is one thread's work, and is not to be what all others wait for.
@@ -83,6 +80,21 @@ fn build<'c>(
 
 /// The entries of a piece and the same in the tree.
 const COPIES: usize = 2;
+
+/// The entries of a piece after the other, each sorted. One thread does it, since others have work to do meanwhile.
+pub(crate) fn sorted_runs(
+    building: &Building<'_>,
+    held: &Mutex<Held<'_>>,
+    stop: &Stop,
+) -> Result<Vec<SortedEntries>> {
+    building.pieces().map(|piece| building.sorted_entries(piece, Some(held), stop)).collect()
+}
+
+impl<'c> Building<'c> {
+    pub fn new(table: &'c TableHandle, index: usize, segments: Vec<UsedSegment>) -> Self {
+        Self { table, index, segments, done: Mutex::default() }
+    }
+}
 
 impl Building<'_> {
     fn pieces(&self) -> impl Iterator<Item = &[UsedSegment]> {
@@ -127,7 +139,7 @@ impl Building<'_> {
     }
 }
 
-fn push_entries(
+pub(crate) fn push_entries(
     table: &TableHandle,
     index: usize,
     number: SegmentNo,

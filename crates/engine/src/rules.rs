@@ -1,9 +1,10 @@
 //! Expressions of a table's definition, for rows that the engine itself makes: those of typed tables, and of cascades.
 
 use avocet_types::convert::{ConvertContext, store_column};
-use avocet_types::error::{SqlError, store_error};
+use avocet_types::error::{SqlError, error_of_column, store_error};
 use avocet_types::expr::program::reborrow;
-use avocet_types::expr::{EvalContext, RowProgram, RowSource};
+use avocet_types::expr::{EvalContext, RowProgram, RowSource, SqlMode};
+use avocet_types::rules::evaluate;
 use avocet_types::{ColumnDef, Datum, RowRef, RowRules, Value};
 
 use crate::error::{EngineError, Result};
@@ -61,10 +62,31 @@ fn computed<'r, R: RowSource<'r>>(
     row: &R,
     context: &EvalContext,
 ) -> Result<Value> {
-    let value = program.eval(row, &[], context).map_err(|error| signal(error.into()))?;
-    let stored = store_column(value, program.ty(), column, &ConvertContext::STRICT_UTC)
-        .map_err(|problem| signal(store_error(&problem, &column.name, 1)))?;
+    let convert = ConvertContext {
+        strict: context.sql_mode.is_strict(),
+        zero_dates: context.sql_mode.zero_dates(),
+        ..ConvertContext::STRICT_UTC
+    };
+    let value = evaluate(program, column, row, context, 1).map_err(signal)?;
+    let stored = store_column(value, program.ty(), column, &convert).map_err(|problem| {
+        signal(error_of_column(store_error(&problem, &column.name, 1), column.functional_index(), 1))
+    })?;
     Ok(stored.value.into_owned())
+}
+
+/// The values of a table's hidden columns in a row of its own columns that comes from elsewhere, by column. What does not fit
+/// was let pass there, and is cut.
+pub(crate) fn hidden_values<'r, R: RowSource<'r>>(
+    rules: &'r RowRules,
+    table: &TableHandle,
+    row: &R,
+) -> Result<Vec<(usize, Value)>> {
+    let mut context = EvalContext::new(0, 0);
+    context.storing = true;
+    context.sql_mode = SqlMode(0);
+    let columns = &table.def.columns;
+    let hidden = rules.generated().iter().filter(|(at, _)| columns[*at].is_hidden());
+    hidden.map(|(at, program)| Ok((*at, computed(program, &columns[*at], row, &context)?))).collect()
 }
 
 /// A row some of whose columns have new values.

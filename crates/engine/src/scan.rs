@@ -10,18 +10,23 @@
 //!    compacted before, during or after the scan. The pages of a segment that is frozen meanwhile stay as they were.
 //! 2. Rows that the scan's own transaction inserts after the scan began are not in it.
 
+mod paths;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use avocet_base::{RowId, SegmentNo};
-use avocet_storage::cold::{Bitmap, ColdValue, ColumnPredicate, EncodedColumn, Selection};
+use avocet_storage::cold::{Bitmap, ColdValue, ColumnPredicate};
 use avocet_storage::hot::{PageBody, RowBuf, SlotRead};
 use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
 use avocet_storage::{Snapshot, TxnState};
 use avocet_types::row::Storage;
 use avocet_types::{ColumnBuilder, RowRef};
+
+use paths::{Chosen, Decoder, Source};
+pub use paths::{PathColumn, PathCondition};
 
 use crate::error::{EngineError, Result};
 use crate::snapshots::SnapshotGuard;
@@ -36,10 +41,14 @@ const LATCHED_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Default)]
 pub struct ScanRequest {
-    /// Positions of the columns wanted, in output order.
+    /// Positions of the columns wanted, in output order. Behind the table's columns are those of `paths`.
     pub columns: Vec<usize>,
     /// All must hold; applied exactly.
     pub predicates: Vec<(usize, ColumnPredicate)>,
+    /// Columns that are made of values at paths into documents.
+    pub paths: Vec<PathColumn>,
+    /// All must allow a row; applied exactly, behind the predicates.
+    pub path_conditions: Vec<PathCondition>,
     /// Adds the row id as a last column, `UInt64`.
     pub with_row_id: bool,
 }
@@ -63,9 +72,12 @@ impl TableScan {
         snapshot: SnapshotGuard,
         own: Arc<TxnState>,
     ) -> Self {
-        let field = |&c: &usize| {
-            let column = &table.def.columns[c];
-            Field::new(&column.name, column.ty.arrow_type(), column.nullable)
+        let field = |&c: &usize| match table.def.columns.get(c) {
+            Some(column) => Field::new(&column.name, column.ty.arrow_type(), column.nullable),
+            None => {
+                let path = &request.paths[c - table.def.columns.len()];
+                Field::new("_path", path.form.sql_type().arrow_type(), true)
+            }
         };
         let mut fields: Vec<Field> = request.columns.iter().map(field).collect();
         if request.with_row_id {
@@ -121,6 +133,11 @@ impl TableScan {
         Ok(Morsel { number, rows })
     }
 
+    /// What stands at a position behind the table's columns.
+    fn path(&self, column: usize) -> Option<&PathColumn> {
+        column.checked_sub(self.table.def.columns.len()).map(|path| &self.request.paths[path])
+    }
+
     fn view(&self) -> Snapshot<'_> {
         Snapshot { ts: self.snapshot.ts(), own: Some(&self.own) }
     }
@@ -139,6 +156,7 @@ impl TableScan {
         let view = self.view();
         let meta = cold.block.meta();
         let may_match = self.request.predicates.iter().all(|(column, p)| meta.may_match(*column, p));
+        let may_match = may_match && self.request.path_conditions.iter().all(|c| c.may_match(meta));
         if !cold.is_visible(&view) || !may_match {
             return Ok(None);
         }
@@ -160,8 +178,19 @@ impl TableScan {
             }
             cold.block.column(*column)?.filter(predicate, bitmap)?;
         }
-        let encoded =
-            self.request.columns.iter().map(|&c| cold.block.column(c)).collect::<Result<Vec<_>, _>>()?;
+        for condition in &self.request.path_conditions {
+            let bitmap = selected.get_or_insert_with(|| Bitmap::ones(rows));
+            if !bitmap.any() {
+                break;
+            }
+            condition.filter(&cold.block, bitmap)?;
+        }
+        let width = self.table.def.columns.len();
+        let encoded = self.request.columns.iter().map(|&c| match c.checked_sub(width) {
+            None => Ok(Source::Column(c, cold.block.column(c)?)),
+            Some(path) => self.request.paths[path].source(&cold.block),
+        });
+        let encoded = encoded.collect::<Result<Vec<_>>>()?;
         let chosen = selected.filter(|bitmap| bitmap.count() < rows).map(|bitmap| bitmap.to_rows());
         let rows = chosen.as_ref().map_or(rows, Vec::len);
         Ok(Some(Found { encoded, chosen, rows, next: 0 }))
@@ -183,20 +212,21 @@ impl TableScan {
         found.next += len;
         let ordinals = &cold.block.meta().ordinals;
         let id_of = |row: usize| RowId::new(number, ordinals.ordinal_of(row)).0;
-        let (columns, ids) = match &found.chosen {
+        let (chosen, ids): (_, Option<Vec<u64>>) = match &found.chosen {
             None => {
-                let columns = found.encoded.iter().map(|c| c.decode_range(start, len));
                 let ids = self.request.with_row_id.then(|| (start..start + len).map(id_of).collect());
-                (columns.collect::<Result<Vec<_>, _>>()?, ids)
+                (Chosen::Range(start, len), ids)
             }
             Some(chosen) => {
                 let chosen = &chosen[start..start + len];
-                let columns = found.encoded.iter().map(|c| c.decode_selected(Selection::Rows(chosen)));
                 let ids =
                     self.request.with_row_id.then(|| chosen.iter().map(|&r| id_of(r as usize)).collect());
-                (columns.collect::<Result<Vec<_>, _>>()?, ids)
+                (Chosen::Rows(chosen), ids)
             }
         };
+        let mut decoder = Decoder::new(chosen);
+        let columns =
+            found.encoded.iter().map(|source| source.decode(&mut decoder)).collect::<Result<_>>()?;
         self.batch(columns, ids, len).map(Some)
     }
 
@@ -246,7 +276,7 @@ struct Place {
 
 /// Rows of a column block that a scan wants.
 struct Found {
-    encoded: Vec<Arc<EncodedColumn>>,
+    encoded: Vec<Source>,
     /// `None` for all.
     chosen: Option<Vec<u32>>,
     /// How many there are, and how many of them were decoded.
@@ -285,10 +315,13 @@ struct Gather {
 
 impl Gather {
     fn new(scan: &TableScan, most_rows: usize) -> Self {
-        let ty = |c: usize| &scan.table.def.columns[c].ty;
+        let ty = |c: usize| match scan.table.def.columns.get(c) {
+            Some(column) => column.ty,
+            None => scan.request.paths[c - scan.table.def.columns.len()].form.sql_type(),
+        };
         let columns = &scan.request.columns;
         Self {
-            columns: columns.iter().map(|&c| ColumnBuilder::new(ty(c), most_rows)).collect(),
+            columns: columns.iter().map(|&c| ColumnBuilder::new(&ty(c), most_rows)).collect(),
             ids: scan.request.with_row_id.then(|| Vec::with_capacity(most_rows)),
             rows: 0,
             most_rows,
@@ -340,7 +373,10 @@ impl Gather {
                     SlotRead::Rebuilt if matches(scan, &self.rebuilt.row(layout)) => {
                         let row = self.rebuilt.row(layout);
                         for (builder, &column) in self.columns.iter_mut().zip(&scan.request.columns) {
-                            builder.append_row(&row, column);
+                            match scan.path(column) {
+                                None => builder.append_row(&row, column),
+                                Some(path) => path.append(&row, builder),
+                            }
                         }
                         self.ids.iter_mut().for_each(|ids| ids.push(id(slot)));
                         taken += 1;
@@ -350,7 +386,11 @@ impl Gather {
             }
         }
         for (builder, &column) in self.columns.iter_mut().zip(&scan.request.columns) {
-            builder.append_rows(self.slots.iter().map(|&slot| body.in_place(layout, slot)), column);
+            let rows = self.slots.iter().map(|&slot| body.in_place(layout, slot));
+            match scan.path(column) {
+                None => builder.append_rows(rows, column),
+                Some(path) => rows.for_each(|row| path.append(&row, builder)),
+            }
         }
         if let Some(ids) = &mut self.ids {
             ids.extend(self.slots.iter().map(|&slot| id(slot)));
@@ -367,7 +407,7 @@ impl Gather {
 }
 
 fn matches(scan: &TableScan, row: &RowRef<'_>) -> bool {
-    row_matches(&scan.request.predicates, row)
+    row_matches(&scan.request.predicates, row) && scan.request.path_conditions.iter().all(|c| c.allows(row))
 }
 
 /// Whether a row satisfies all predicates.

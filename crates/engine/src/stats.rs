@@ -1,6 +1,6 @@
 //! Statistics of a table, for planning: from the metadata of its column blocks, scaled to all rows.
 
-use avocet_storage::cold::{Bounds, ColdValue, DistinctSketch};
+use avocet_storage::cold::{BlockMeta, Bounds, ColdType, ColdValue, DistinctSketch};
 use avocet_storage::relation::SegmentState;
 
 use crate::table::TableHandle;
@@ -12,6 +12,19 @@ pub struct TableStats {
     pub columns: Vec<ColumnStats>,
     /// Rows that are in column blocks.
     pub cold_rows: u64,
+    /// Paths into documents at which every row has a value of one type or none; only if all rows are accounted for.
+    pub paths: Vec<PathStats>,
+}
+
+/// What is known of the values at a path.
+#[derive(Clone, Debug)]
+pub struct PathStats {
+    /// The position of the documents.
+    pub column: usize,
+    pub names: Box<[Box<str>]>,
+    pub ty: ColdType,
+    /// `None` if no row has a value.
+    pub bounds: Option<Bounds>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -32,6 +45,7 @@ impl TableHandle {
         let mut nulls = vec![0u64; columns];
         let mut bounds: Vec<Option<Bounds>> = vec![None; columns];
         let mut sketches: Vec<Vec<DistinctSketch>> = vec![Vec::new(); columns];
+        let mut paths: Option<Vec<PathStats>> = None;
         let mut any_hot = false;
         for (_, state) in self.relation.used_segments() {
             let cold = match &*state {
@@ -43,6 +57,10 @@ impl TableHandle {
                 SegmentState::Empty => continue,
             };
             cold_rows += cold.block.meta().rows() as u64;
+            match &mut paths {
+                None => paths = Some(paths_of(cold.block.meta())),
+                Some(paths) => paths.retain_mut(|path| path.goes_on(cold.block.meta())),
+            }
             for (c, meta) in cold.block.meta().columns.iter().enumerate() {
                 nulls[c] += u64::from(meta.nulls);
                 merge_bounds(&mut bounds[c], meta.bounds.as_ref());
@@ -65,7 +83,35 @@ impl TableHandle {
                 distinct,
             }
         };
-        TableStats { rows, cold_rows, columns: (0..columns).map(column).collect() }
+        let paths = paths.filter(|_| !any_hot).unwrap_or_default();
+        TableStats { rows, cold_rows, columns: (0..columns).map(column).collect(), paths }
+    }
+}
+
+/// The paths of a block whose column is all that there is of them.
+fn paths_of(meta: &BlockMeta) -> Vec<PathStats> {
+    let whole = meta.paths.iter().filter(|path| path.marks.is_none());
+    let stats = whole.map(|path| PathStats {
+        column: path.column.into(),
+        names: path.names.clone(),
+        ty: path.values.ty,
+        bounds: path.values.bounds.clone(),
+    });
+    stats.collect()
+}
+
+impl PathStats {
+    /// Whether it is so in another block, too, whose bounds are added.
+    fn goes_on(&mut self, meta: &BlockMeta) -> bool {
+        let is_it = |path: &&avocet_storage::cold::PathColumn| {
+            usize::from(path.column) == self.column && path.names == self.names
+        };
+        let Some(path) = meta.paths.iter().find(is_it) else { return false };
+        if path.marks.is_some() || path.values.ty != self.ty {
+            return false;
+        }
+        merge_bounds(&mut self.bounds, path.values.bounds.as_ref());
+        true
     }
 }
 

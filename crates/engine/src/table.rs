@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use avocet_base::{IndexId, RowId, TableId, Timestamp};
 use avocet_storage::TxnState;
+use avocet_storage::cold::{Block, ColumnsView};
 use avocet_storage::index::{BTree, Direction};
 use avocet_storage::relation::{Relation, RowsPerSegment};
 use avocet_types::error::SqlError;
@@ -15,10 +16,13 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::buffers::ReadScratch;
+use crate::columns;
+use crate::error::Result;
 use crate::hints::Hints;
 use crate::keys::KeyRange;
 use crate::metadata_lock::MetadataLock;
 use crate::sample::SampleCache;
+use crate::touched::TouchedRows;
 
 /// A column in a definition, a layout and a key, about.
 const COLUMN_BYTES: usize = 256;
@@ -26,7 +30,7 @@ const COLUMN_BYTES: usize = 256;
 const PROGRAM_BYTES: usize = 32;
 
 /// Makes programs of the SQL texts in a definition. The engine does not know SQL.
-pub type RuleCompiler = fn(&TableDef) -> Result<RowRules, SqlError>;
+pub type RuleCompiler = fn(&TableDef) -> std::result::Result<RowRules, SqlError>;
 
 /// Immutable once published; DDL publishes a new handle that shares what stayed.
 pub struct TableHandle {
@@ -47,7 +51,10 @@ pub struct TableHandle {
     /// The definition has expressions for its rows.
     has_rules: bool,
     /// These, compiled for the first that asks.
-    rules: OnceLock<Result<RowRules, SqlError>>,
+    rules: OnceLock<std::result::Result<RowRules, SqlError>>,
+    pub(crate) touched: Arc<TouchedRows>,
+    /// How the table sees blocks, if not as they were written; made for the first that is opened.
+    columns_view: Arc<OnceLock<ColumnsView>>,
     /// The commit that made the table what it is: snapshots before it do not have its rows.
     readable_from: Timestamp,
     /// The commit that made its newest index, or the table.
@@ -97,7 +104,7 @@ pub struct IndexHandle {
     /// key that is made or dropped later changes nothing in these.
     pub parts: Box<[IndexPart]>,
     pub keys: KeyLayout,
-    pub(crate) tree: BTree,
+    pub(crate) tree: Arc<BTree>,
     /// Of a unique index: where keys were found last.
     pub(crate) hints: Hints,
     /// The commit that made the index, which has no entries of versions that only snapshots before it see.
@@ -106,10 +113,31 @@ pub struct IndexHandle {
 
 impl IndexHandle {
     pub(crate) fn new(table: &TableDef, def: IndexDef) -> Self {
+        Self::over(None, table, def)
+    }
+
+    /// With the entries of a tree.
+    pub(crate) fn over(tree: Option<Arc<BTree>>, table: &TableDef, def: IndexDef) -> Self {
         let parts = def.key_parts(table);
         let keys = KeyLayout::new(table, &parts);
         let readable_from = AtomicU64::new(Timestamp::MIN.0);
-        Self { parts: parts.into(), keys, def, tree: BTree::new(), hints: Hints::default(), readable_from }
+        let (tree, hints) = (tree.unwrap_or_else(|| Arc::new(BTree::new())), Hints::default());
+        Self { parts: parts.into(), keys, def, tree, hints, readable_from }
+    }
+
+    /// The same entries, of a table whose columns have other places: `moved` says where each of the old ones is now. None of the
+    /// index's columns has gone or has changed its type.
+    pub(crate) fn moved(
+        &self,
+        table: &TableDef,
+        def: IndexDef,
+        moved: &dyn Fn(usize) -> Option<usize>,
+    ) -> Option<Self> {
+        let part = |part: &IndexPart| Some(IndexPart { column: moved(part.column)?, ..*part });
+        let parts = self.parts.iter().map(part).collect::<Option<Box<[_]>>>()?;
+        let readable_from = AtomicU64::new(self.readable_from.load(Ordering::Relaxed));
+        let keys = KeyLayout::new(table, &parts);
+        Some(Self { parts, keys, def, tree: self.tree.clone(), hints: Hints::default(), readable_from })
     }
 
     /// Whether it leads to all that a snapshot sees.
@@ -181,6 +209,8 @@ impl TableHandle {
             sample: Arc::default(),
             has_rules: def.has_rules(),
             rules: OnceLock::new(),
+            touched: Arc::default(),
+            columns_view: Arc::default(),
             readable_from: Timestamp::MIN,
             changed_at: Timestamp::MIN,
             def: Arc::new(def),
@@ -203,8 +233,35 @@ impl TableHandle {
             relocations: self.relocations.clone(),
             referenced: self.referenced.clone(),
             sample: self.sample.clone(),
+            touched: self.touched.clone(),
+            columns_view: self.columns_view.clone(),
             readable_from: self.readable_from,
             changed_at: self.changed_at,
+        }
+    }
+
+    /// A block with the table's columns, of one as it was written.
+    pub(crate) fn view(&self, block: Arc<Block>) -> Result<Arc<Block>> {
+        let Some(stored) = &self.def.stored else { return Ok(block) };
+        if self.columns_view.get().is_none() {
+            let _ = self.columns_view.set(columns::view(&self.def, stored)?);
+        }
+        let view = self.columns_view.get().expect("it was made above");
+        Ok(Arc::new(view.of(&block)?))
+    }
+
+    /// Another relation of the same table, under a definition of which some columns are new or gone. Nothing of it is known yet
+    /// but what outlives such a change.
+    pub(crate) fn with_relation(&self, def: TableDef, indexes: Vec<Arc<IndexHandle>>) -> Self {
+        let new = Self::new(def, self.relation.segment_rows());
+        Self {
+            key_columns: key_columns(&new.def, &indexes),
+            indexes,
+            auto_increment: self.auto_increment.clone(),
+            rows: self.rows.clone(),
+            referenced: self.referenced.clone(),
+            metadata_lock: self.metadata_lock.clone(),
+            ..new
         }
     }
 

@@ -2,6 +2,7 @@
 
 use avocet_types::convert::{ConvertContext, StoreError, store};
 use avocet_types::schema::ColumnDef;
+use avocet_types::temporal::ZeroDates;
 use avocet_types::{Collation, Datum, SqlType};
 
 use crate::error::{EngineError, Result};
@@ -18,7 +19,9 @@ pub(crate) fn exactly<'v>(value: Datum<'v>, column: &ColumnDef) -> Result<Datum<
         why: problem.message(&column.name, 1),
     };
     let from = type_of(&value);
-    let stored = store(value, &from, &column.ty, &ConvertContext::STRICT_UTC).map_err(|e| bad(&e))?;
+    // Zero dates that stand in a table may be put there again.
+    let context = ConvertContext { zero_dates: ZeroDates::ALLOWED, ..ConvertContext::STRICT_UTC };
+    let stored = store(value, &from, &column.ty, &context).map_err(|e| bad(&e))?;
     match stored.warning {
         None => Ok(stored.value),
         Some(problem) => Err(bad(&problem)),

@@ -129,3 +129,27 @@ fn a_kill_at_any_sync_keeps_everything_that_was_written() {
         recovers(&disk.kill(), &possible, &format!("workload {seed}, killed"));
     }
 }
+
+/// A directory is made by several starts, each of which ends at some sync: a kill, which leaves what was written and not synced to
+/// the next, and then power loss, which does not.
+#[test]
+fn first_starts_may_end_at_any_sync() {
+    let opens = |disk: &SimDisk, what: &str| {
+        Engine::open(options(disk)).unwrap_or_else(|e| panic!("{what}: {e}"));
+    };
+    let whole = SimDisk::new();
+    opens(&whole, "nothing stops it");
+    for killed in 1..=whole.syncs() {
+        let first = SimDisk::new();
+        first.cut_at_sync(killed);
+        drop(Engine::open(options(&first)));
+        for cut in 1..=whole.syncs() + 2 {
+            let second = first.kill();
+            second.cut_at_sync(cut);
+            drop(Engine::open(options(&second)));
+            for fate in [0, 1, 2 * cut, 4 * cut + 1, 4 * cut + 3] {
+                opens(&second.crash(fate), &format!("killed at {killed}, cut at {cut}, disk {fate}"));
+            }
+        }
+    }
+}

@@ -417,6 +417,7 @@ fn changes_in_place_end_when_they_are_interrupted() {
                     &def,
                     NewForeignKeys::unchanged(&def),
                     AlterRest::default(),
+                    None,
                 )
             };
             match change() {

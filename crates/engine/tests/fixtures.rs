@@ -72,8 +72,9 @@ fn computed_definition(name: &str) -> TableDef {
     };
     let mut columns = def.columns.clone();
     columns[1].default = Some(DefaultValue::Expr("(`id` % 40)".into()));
-    columns[4].generated = Some(GeneratedDef { expr: "(`id` / 8)".into(), stored: false });
-    columns[8].generated = Some(GeneratedDef { expr: "cast(`day` as datetime)".into(), stored: true });
+    columns[4].generated = Some(GeneratedDef { expr: "(`id` / 8)".into(), stored: false, index: None });
+    columns[8].generated =
+        Some(GeneratedDef { expr: "cast(`day` as datetime)".into(), stored: true, index: None });
     let checks = vec![check("(`small` < 40)", true), check("(`name` <> _utf8mb4'')", false)];
     TableDef { columns, checks, ..def }
 }
@@ -182,7 +183,7 @@ fn write(data: &Path) {
     let mut def = (*alteration.table().def).clone();
     def.checks.remove(0);
     let (foreign, rest) = (NewForeignKeys::unchanged(&def), AlterRest::default());
-    alteration.change_in_place(&engine, &def, foreign, rest).expect("changed");
+    alteration.change_in_place(&engine, &def, foreign, rest, None).expect("changed");
     engine.create_table(computed_definition("later")).expect("created");
     insert(&engine, "b", 200..230);
     delete(&engine, "b", |id| id % 7 == 0);

@@ -109,7 +109,7 @@ fn any_bytes_are_taken_for_a_block() {
         let trailer = object.len() - 24;
         let len = u32::from_le_bytes(object[trailer..trailer + 4].try_into().expect("four bytes")) as usize;
         let (chunks, footer) = object[16..trailer].split_at(trailer - len - 16);
-        let meta = avocet_storage::cold::BlockMeta::from_bytes(footer).expect("a footer");
+        let meta = avocet_storage::cold::BlockMeta::from_bytes(footer, 1).expect("a footer");
         for column in &meta.columns {
             let chunk = &chunks[column.offset as usize..][..column.len as usize];
             examples.push([&(len as u16).to_le_bytes()[..], footer, chunk].concat());

@@ -37,6 +37,8 @@ fn kinds() -> Vec<(&'static str, Vec<Step>)> {
         ("drop index", vec![Step::AddIndex("a"), Step::DropIndex("a")]),
         ("rebuild", one(Step::Alter("a"))),
         ("rebuild twice", vec![Step::Alter("a"), Step::Alter("a")]),
+        ("reshape", one(Step::Reshape("a"))),
+        ("reshape and rebuild", vec![Step::Reshape("a"), Step::Alter("a"), Step::Reshape("a")]),
         ("copy", one(Step::Copy("a", "b"))),
         ("copy, drop and rename", vec![Step::Copy("a", "b"), Step::Drop("a"), Step::Rename("b", "a")]),
     ]

@@ -18,6 +18,7 @@ use avocet_sql::bind::TableStatistics;
 use avocet_sql::relational::{ColumnSample, Statistics};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::CompareOp;
+use avocet_types::json::{Node, shred};
 use avocet_types::schema::TableDef;
 use avocet_types::{ColumnBuilder, Datum, SqlType, Value};
 
@@ -31,18 +32,39 @@ pub struct VirtualRows {
 }
 
 impl VirtualRows {
-    /// Some columns, as one batch.
-    fn batch(&self, columns: &[usize]) -> Result<RecordBatch, SqlError> {
-        let mut fields = Vec::with_capacity(columns.len());
-        let mut arrays = Vec::with_capacity(columns.len());
-        for &column in columns {
-            let def = &self.table.columns[column];
-            let mut builder = ColumnBuilder::new(&def.ty, self.rows.len());
-            self.rows.iter().for_each(|row| builder.append(&row[column]));
-            arrays.push(builder.finish());
-            fields.push(Field::new(&def.name, def.ty.arrow_type(), true));
+    /// What is asked for, but for predicates, as one batch.
+    fn batch(&self, request: &ScanRequest) -> Result<RecordBatch, SqlError> {
+        fn at<'r>(row: &'r [Value], column: usize, names: &[Box<str>]) -> Option<Node<'r>> {
+            match &row[column] {
+                Datum::Bytes(document) => shred::find(Node::new(document), names),
+                _ => None,
+            }
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        let wanted = |row: &&Vec<Value>| {
+            request.paths.tests.iter().all(|test| test.test.allows(at(row, test.column, &test.names)))
+        };
+        let rows: Vec<_> = self.rows.iter().filter(wanted).collect();
+        let mut fields = Vec::with_capacity(request.columns.len());
+        let mut arrays = Vec::with_capacity(request.columns.len());
+        for &column in &request.columns {
+            let (name, ty, path) = match self.table.columns.get(column) {
+                Some(def) => (&*def.name, def.ty, None),
+                None => {
+                    let path = &request.paths.columns[column - self.table.columns.len() - 1];
+                    ("_path", path.form.sql_type(), Some(path))
+                }
+            };
+            let mut builder = ColumnBuilder::new(&ty, rows.len());
+            for row in &rows {
+                match path {
+                    None => builder.append(&row[column]),
+                    Some(path) => path.form.append(at(row, path.column, &path.names), &mut builder),
+                }
+            }
+            arrays.push(builder.finish());
+            fields.push(Field::new(name, ty.arrow_type(), true));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
             .map_err(|error| ErrorCode::UNKNOWN_ERROR.because(error.to_string()))
     }
@@ -85,7 +107,7 @@ impl Statistics for EngineSource {
 impl ScanSource for EngineSource {
     fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError> {
         if let Some(rows) = self.virtual_rows.iter().find(|rows| rows.table.id == table.id) {
-            return Ok(Arc::new(VirtualScan { batch: rows.batch(&request.columns)? }));
+            return Ok(Arc::new(VirtualScan { batch: rows.batch(&request)? }));
         }
         let Some(handle) = self.table(table) else {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&table.database, &table.name]));
@@ -102,7 +124,22 @@ impl ScanSource for EngineSource {
         }
         let with_row_id = row_id.is_some() || request.only.is_some();
         let reader = if request.locked { &self.newest } else { &self.reader };
-        let scan = reader.scan(handle, EngineRequest { predicates, columns, with_row_id });
+        // There the row id stands behind all.
+        let width = table.columns.len();
+        columns.iter_mut().filter(|column| **column > width).for_each(|column| *column -= 1);
+        let paths = request.paths.columns.into_iter().map(|path| avocet_engine::PathColumn {
+            column: path.column,
+            names: path.names,
+            form: path.form,
+        });
+        let tests = request.paths.tests.into_iter().map(|test| avocet_engine::PathCondition {
+            column: test.column,
+            names: test.names,
+            test: test.test,
+        });
+        let (paths, path_conditions) = (paths.collect(), tests.collect());
+        let request_there = EngineRequest { predicates, columns, paths, path_conditions, with_row_id };
+        let scan = reader.scan(handle, request_there);
         Ok(Arc::new(EngineScan { scan, row_id, only: request.only }))
     }
 

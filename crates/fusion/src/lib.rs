@@ -16,6 +16,7 @@
 mod admission;
 mod aggregate;
 mod apply;
+mod arms;
 mod barrier;
 mod compact;
 mod counted;
@@ -38,6 +39,7 @@ mod names;
 mod nodes;
 mod pass;
 mod pools;
+mod projections;
 mod recursion;
 mod results;
 mod roles;

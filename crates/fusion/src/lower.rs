@@ -78,6 +78,7 @@ impl Lowerer {
         measurements: Option<Arc<Measurements>>,
         stop: Arc<Stop>,
     ) -> Self {
+        let plan = plan.with_path_columns().map_or(plan, Arc::new);
         Self {
             plan,
             source,
@@ -307,8 +308,9 @@ impl Lowerer {
         let relation = TableReference::bare(format!("t{}", self.scans));
         self.scans += 1;
         let table = SnapshotTable::new(scan, self.source.clone());
-        for (_, id) in &scan.table.columns {
-            self.names.insert(*id, Column::new(Some(relation.clone()), name_of(*id)));
+        let of_paths = scan.paths.columns.iter().map(|path| path.id);
+        for id in scan.table.columns.iter().map(|(_, id)| *id).chain(of_paths) {
+            self.names.insert(id, Column::new(Some(relation.clone()), name_of(id)));
         }
         let source = provider_as_source(Arc::new(table));
         let plan = df_result(LogicalPlanBuilder::scan(relation, source, None).and_then(|b| b.build()))?;

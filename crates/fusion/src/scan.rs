@@ -16,7 +16,7 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use avocet_base::RowId;
 use avocet_sql::bind::TableStatistics;
-use avocet_sql::relational::Scan;
+use avocet_sql::relational::{Scan, ScanPaths};
 use avocet_types::expr::CompareOp;
 use avocet_types::schema::TableDef;
 use avocet_types::{SqlType, Value};
@@ -50,6 +50,7 @@ pub struct SnapshotTable {
     pub schema: SchemaRef,
     pub source: Arc<dyn ScanSource>,
     pub statistics: Option<Arc<TableStatistics>>,
+    paths: ScanPaths,
     locked: bool,
     only: Option<Arc<HashSet<RowId>>>,
 }
@@ -57,6 +58,7 @@ pub struct SnapshotTable {
 impl SnapshotTable {
     pub fn new(scan: &Scan, source: Arc<dyn ScanSource>) -> Self {
         let statistics = scan.statistics.clone();
+        let paths = (*scan.paths).clone();
         let scan = &scan.table;
         let table = scan.table.clone();
         let columns: Vec<_> = scan.columns.iter().map(|(position, id)| (*position, name_of(*id))).collect();
@@ -65,10 +67,16 @@ impl SnapshotTable {
             // The row id, which stands after the columns.
             None => Field::new(name, DataType::UInt64, false),
         });
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let columns = columns.iter().map(|(position, _)| *position).collect();
+        let of_paths = paths
+            .columns
+            .iter()
+            .map(|path| Field::new(name_of(path.id), path.form.sql_type().arrow_type(), true));
+        let schema = Arc::new(Schema::new(fields.chain(of_paths).collect::<Vec<_>>()));
+        // Those of paths stand behind the row id.
+        let of_paths = (0..paths.columns.len()).map(|path| table.columns.len() + 1 + path);
+        let columns = columns.iter().map(|(position, _)| *position).chain(of_paths).collect();
         let (locked, only) = (scan.lock.is_some(), scan.only.clone());
-        Self { table, columns, schema, source, statistics, locked, only }
+        Self { table, columns, schema, source, statistics, paths, locked, only }
     }
 
     /// The predicate that the storage can use for a filter.
@@ -131,8 +139,14 @@ impl TableProvider for SnapshotTable {
         };
         let schema = Arc::new(self.schema.project(&fields)?);
         let columns = fields.iter().map(|f| self.columns[*f]).collect();
-        let filtered = !predicates.is_empty();
-        let request = ScanRequest { columns, predicates, locked: self.locked, only: self.only.clone() };
+        let filtered = !predicates.is_empty() || !self.paths.tests.is_empty();
+        let request = ScanRequest {
+            columns,
+            predicates,
+            paths: self.paths.clone(),
+            locked: self.locked,
+            only: self.only.clone(),
+        };
         let scan = self.source.open(&self.table, request).map_err(external)?;
         let partitions = state.config().target_partitions().min(scan.morsels().max(1)).max(1);
         let statistics = self.statistics_of(&fields, filtered);
@@ -150,7 +164,7 @@ impl TableProvider for SnapshotTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.statistics_of(&(0..self.columns.len()).collect::<Vec<_>>(), false))
+        Some(self.statistics_of(&(0..self.columns.len()).collect::<Vec<_>>(), !self.paths.tests.is_empty()))
     }
 }
 

@@ -31,10 +31,12 @@ use datafusion::prelude::SessionConfig;
 
 use crate::admission::{Admission, Shortage};
 use crate::apply::Planner;
+use crate::arms::UnionsInTurn;
 use crate::counted::CountRows;
 use crate::error::plan_error;
 use crate::memory::{QueryPool, Sizing};
 use crate::method::Method;
+use crate::projections;
 use crate::recursion::BatchRecursions;
 use crate::roles::Roles;
 use crate::runtime::{AnalyticsOptions, RunOptions};
@@ -115,7 +117,8 @@ impl Setup {
         options.execution.sort_in_place_threshold_bytes = sizing.sort_in_place;
         // The new implementations do not keep back what they need to sort the groups that they spill.
         options.execution.enable_migration_aggregate = false;
-        let mut physical = PhysicalOptimizer::new().rules;
+        let mut physical = projections::in_place(PhysicalOptimizer::new().rules);
+        physical.push(Arc::new(UnionsInTurn));
         physical.push(Arc::new(CountRows));
         physical.push(Arc::new(BatchRecursions));
         physical.push(Arc::new(CountWindows));

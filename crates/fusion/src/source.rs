@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use avocet_base::RowId;
-use avocet_sql::relational::Statistics;
+use avocet_sql::relational::{ScanPaths, Statistics};
 use avocet_types::Value;
 use avocet_types::error::SqlError;
 use avocet_types::expr::CompareOp;
@@ -23,10 +23,12 @@ pub trait ScanSource: Statistics + Debug + Send + Sync + 'static {
 #[derive(Clone, Debug, Default)]
 pub struct ScanRequest {
     /// Positions in the table, in the order in which batches have them. May be empty: then batches only count. The position
-    /// after the last column's is that of the row id, `UInt64`.
+    /// after the last column's is that of the row id, `UInt64`; behind it stand those of `paths`.
     pub columns: Vec<usize>,
     /// All hold, or the row is not wanted.
     pub predicates: Vec<ColumnPredicate>,
+    /// Columns of values in documents, and conditions on such values, which are applied exactly.
+    pub paths: ScanPaths,
     /// The rows are being locked: they are read in their newest versions.
     pub locked: bool,
     /// If given, no other rows are wanted.

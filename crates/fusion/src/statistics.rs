@@ -1,7 +1,8 @@
 //! The engine's statistics in the binder's form.
 
-use avocet_engine::{ColdValue, TableHandle};
-use avocet_sql::bind::{ColumnStatistics, TableStatistics};
+use avocet_engine::{ColdType, ColdValue, PathStats, TableHandle};
+use avocet_sql::bind::{ColumnStatistics, PathStatistics, TableStatistics};
+use avocet_types::json::shred::Kind;
 use avocet_types::{Datum, SqlType, Value};
 
 /// The engine's statistics in the binder's form.
@@ -17,7 +18,25 @@ pub fn statistics_of(table: &TableHandle) -> TableStatistics {
             distinct: column.distinct,
         }
     };
-    TableStatistics { rows, columns: stats.columns.into_iter().enumerate().map(column).collect() }
+    let paths = stats.paths.iter().filter_map(path_statistics_of).collect();
+    TableStatistics { rows, columns: stats.columns.into_iter().enumerate().map(column).collect(), paths }
+}
+
+fn path_statistics_of(path: &PathStats) -> Option<PathStatistics> {
+    let kind = match path.ty {
+        ColdType::Int64 => Kind::Int,
+        ColdType::UInt64 => Kind::UInt,
+        ColdType::Float64 => Kind::Double,
+        ColdType::Int8 => Kind::Bool,
+        ColdType::Utf8 => Kind::String,
+        _ => return None,
+    };
+    let magnitude = |bound: &ColdValue<'_>| bound.as_integer()?.to_i128().map(|v| v.unsigned_abs() as f64);
+    let greatest = match &path.bounds {
+        None => Some(0.0),
+        Some(bounds) => magnitude(&bounds.min).zip(magnitude(&bounds.max)).map(|(a, b)| a.max(b)),
+    };
+    Some(PathStatistics { column: path.column, names: path.names.clone(), kind, greatest })
 }
 
 /// A value of a column block as a datum; `None` where blocks keep only part of it.

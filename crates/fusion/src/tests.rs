@@ -213,6 +213,26 @@ fn queries_answer_as_mysql() {
 }
 
 #[test]
+fn queries_of_a_union_all_answer_in_turn() {
+    let memory = sample();
+    let slow = "SELECT COUNT(*) FROM people a, people b, people c, people d, people e, people f, people g";
+    for (sql, expected) in [
+        (format!("{slow} UNION ALL SELECT 1"), "78125; 1"),
+        (format!("{slow} UNION ALL SELECT 1 LIMIT 1"), "78125"),
+        (format!("{slow} UNION ALL SELECT 1 UNION ALL SELECT 2 LIMIT 2 OFFSET 1"), "1; 2"),
+        (format!("SELECT n + 1 FROM ({slow} UNION ALL SELECT 1) t (n) WHERE n > 0"), "78126; 2"),
+        (
+            format!("({slow} LIMIT 3) UNION ALL (SELECT id FROM people ORDER BY id DESC LIMIT 2)"),
+            "78125; 5; 4",
+        ),
+    ] {
+        let rows = run(&sql, &memory, small_options()).expect("rows");
+        let answer = rows.iter().map(|row| row.join("|")).collect::<Vec<_>>().join("; ");
+        assert_eq!(answer, expected, "{sql}");
+    }
+}
+
+#[test]
 fn a_query_over_its_memory_limit_fails() {
     let memory = sample();
     let options = limited(1 << 14);

@@ -4,13 +4,22 @@ mod accumulator;
 
 use std::collections::HashMap;
 
-use avocet_types::expr::{EvalContext, EvalResult, RowSource};
+use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 use avocet_types::{Collation, Datum, Decimal, Value, json};
 
 use super::bounds::{KEY_BYTES, bytes_of};
-use super::select::Aggregation;
 
 pub use accumulator::{Accumulator, AggregatePlan, collation_of};
+
+/// What stands after it is over the keys followed by the aggregates.
+#[derive(Debug)]
+pub struct Aggregation {
+    pub keys: Box<[RowProgram]>,
+    pub aggregates: Box<[AggregatePlan]>,
+    pub having: Option<RowProgram>,
+    /// There is a group for each number of first keys, too.
+    pub rollup: bool,
+}
 
 /// The groups that were met so far.
 #[derive(Default)]

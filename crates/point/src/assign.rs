@@ -2,8 +2,9 @@
 
 use avocet_engine::TableHandle;
 use avocet_types::convert::{StoreError, store_column};
-use avocet_types::error::{ErrorCode, SqlError, column_error, store_error};
+use avocet_types::error::{ErrorCode, SqlError, column_error, error_of_column, store_error};
 use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource, Warning};
+use avocet_types::rules::evaluate;
 use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, RowRules, TableDef, Value};
 
 use super::{
@@ -108,7 +109,10 @@ impl Assignments {
                     let assigned = Assigned { row, width: columns.len(), inputs, changes };
                     match computed_default(rules, *at, column, &assigned, how)? {
                         Some(value) => value,
-                        None => default_of(column, ctx)?,
+                        None => {
+                            check_zero_default(column, ctx, number)?;
+                            default_of(column, ctx)?
+                        }
                     }
                 }
                 Some(program) => {
@@ -126,6 +130,10 @@ impl Assignments {
                         }
                         Err(StoreError::Null) if self.takes_nulls && !convert.strict => {
                             null_of(column, ctx, number)?
+                        }
+                        // A column's own zero date may stay, whatever the mode says now.
+                        Err(_) if program.as_column() == Some(*at) && row.get(*at).has_zero_date() => {
+                            row.get(*at)
                         }
                         Err(problem) => {
                             return Err(column_error(&problem, &table.def.name, &column.name, number));
@@ -210,6 +218,27 @@ pub fn default_of(column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlErr
     }
 }
 
+/// Whether a default may be given that is a zero date: an error in strict mode and a warning of the first row otherwise, if
+/// NO_ZERO_DATE is in force.
+#[inline]
+pub fn check_zero_default(column: &ColumnDef, ctx: &EvalContext, number: u64) -> Result<(), SqlError> {
+    match &column.default {
+        Some(DefaultValue::Const(value)) if value.has_zero_date() => zero_default(value, column, ctx, number),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn zero_default(value: &Value, column: &ColumnDef, ctx: &EvalContext, number: u64) -> Result<(), SqlError> {
+    // A constant of the column's type: local time and UTC have the same zero.
+    let stored = store_column(value.clone(), &column.ty, column, &convert_context(ctx));
+    let stored = stored.map_err(|problem| store_error(&problem, &column.name, number))?;
+    if let Some(problem) = stored.warning.filter(|_| number == 1) {
+        note_stored(ctx, &problem, &column.name, number);
+    }
+    Ok(())
+}
+
 /// A default that is an expression, over what is there of the row; `None` for others.
 pub fn computed_default<'r, R: RowSource<'r>>(
     rules: Option<&'r RowRules>,
@@ -241,7 +270,7 @@ pub fn computed_value<'r, R: RowSource<'r>>(
     row: &R,
     Computing { ctx, number, takes_nulls }: Computing<'_>,
 ) -> Result<Value, SqlError> {
-    let value = program.eval(row, &[], ctx)?;
+    let value = evaluate(program, column, row, ctx, number)?;
     match store_column(value, program.ty(), column, &convert_context(ctx)) {
         Ok(stored) => {
             if let Some(problem) = &stored.warning {
@@ -250,7 +279,11 @@ pub fn computed_value<'r, R: RowSource<'r>>(
             Ok(stored.value.into_owned())
         }
         Err(StoreError::Null) if takes_nulls && !ctx.is_strict() => null_of(column, ctx, number),
-        Err(problem) => Err(store_error(&problem, &column.name, number)),
+        Err(problem) => Err(error_of_column(
+            store_error(&problem, &column.name, number),
+            column.functional_index(),
+            number,
+        )),
     }
 }
 
@@ -271,7 +304,7 @@ pub fn missing_default(column: &ColumnDef, ctx: &EvalContext, warns: bool) -> Re
 /// What a column that is NOT NULL gets for a NULL out of strict mode.
 #[cold]
 pub fn null_of(column: &ColumnDef, ctx: &EvalContext, number: u64) -> Result<Value, SqlError> {
-    let problem = StoreError::Null;
+    let problem = StoreError::null_in(&column.ty);
     let value = implicit_default(&column.ty).ok_or_else(|| store_error(&problem, &column.name, number))?;
     let message = problem.message(&column.name, number);
     ctx.push_warning(Warning { errno: 1048, message, note: false });

@@ -16,12 +16,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use avocet_engine::{IndexHandle, TableHandle};
+use avocet_sql::ranges::{Alternatives, Condition, Side, Test, alternatives, conditions};
 use avocet_types::expr::{CompareOp, EvalContext, Expr, RowProgram};
 use avocet_types::{Datum, IndexKind, IndexPart};
 
 use super::Refusal;
-use super::alternatives::{Alternatives, Side, alternatives};
-use super::conditions::{Condition, Test, conditions};
 use super::keys::{Edge, EqTerm, KeyTerms, PrefixTerm, RangeTerm};
 use super::scope::Scope;
 

@@ -5,10 +5,11 @@ use avocet_types::SqlType;
 use avocet_types::schema::TableDef;
 
 use super::choose::Access;
+use super::measure::Measurements;
 use super::select::{Level, Output, Select, Source};
 use super::subplan::SubPlan;
 use super::{Kind, PointPlan};
-use avocet_sql::explain::{Access as Described, AccessKind, Block, Estimate, Note, Step};
+use avocet_sql::explain::{Access as Described, AccessKind, Block, Estimate, Measured, Note, Step};
 
 /// What it costs to find a row by an index, and to pass one on: as for relational plans.
 const FIND_COST: f64 = 0.35;
@@ -17,8 +18,9 @@ const ROW_COST: f64 = 0.1;
 const RANGE: f64 = 1.0 / 3.0;
 
 impl PointPlan {
-    /// The plan as EXPLAIN shows it.
-    pub fn steps(&self) -> Step {
+    /// The plan as EXPLAIN shows it; with what its parts did, if it was run.
+    pub fn steps(&self, measured: Option<&Measurements>) -> Step {
+        let printer = Printer { measured };
         let changed = |what: &str, block: Block, input: Step| {
             let cost = input.estimate;
             let table = self.tables.first().map_or("", |table| &table.def.name);
@@ -26,17 +28,17 @@ impl PointPlan {
         };
         let step = match &self.kind {
             Kind::Select(select) => {
-                let input = select_steps(select);
+                let input = printer.select(select);
                 Step { estimate: input.estimate, ..Step::over("Point plan", input) }
             }
-            Kind::Update(update) => changed("Update", Block::Update, target(&update.target)),
-            Kind::Delete(delete) => changed("Delete from", Block::Delete, target(&delete.target)),
+            Kind::Update(update) => changed("Update", Block::Update, printer.target(&update.target)),
+            Kind::Delete(delete) => changed("Delete from", Block::Delete, printer.target(&delete.target)),
             Kind::Modify(modify) => match modify.changer.verb() {
-                super::Verb::Delete => changed("Delete from", Block::Delete, select_steps(&modify.select)),
-                _ => changed("Update", Block::Update, select_steps(&modify.select)),
+                super::Verb::Delete => changed("Delete from", Block::Delete, printer.select(&modify.select)),
+                _ => changed("Update", Block::Update, printer.select(&modify.select)),
             },
             Kind::Insert(insert) => match insert.query() {
-                Some(query) => changed("Insert into", Block::Insert, select_steps(query)),
+                Some(query) => changed("Insert into", Block::Insert, printer.select(query)),
                 None => changed("Insert into", Block::Insert, Step::new("Rows fetched before execution")),
             },
         };
@@ -44,9 +46,86 @@ impl PointPlan {
     }
 }
 
-fn target(target: &super::write::Target) -> Step {
-    let found = access_step(&target.table, &target.table.def.name, &target.access, true);
-    filtered(found, target.residual.is_some())
+struct Printer<'m> {
+    measured: Option<&'m Measurements>,
+}
+
+impl Printer<'_> {
+    fn target(&self, target: &super::write::Target) -> Step {
+        let found = access_step(&target.table, &target.table.def.name, &target.access, true);
+        filtered(found, target.residual.is_some())
+    }
+
+    fn select(&self, select: &Select) -> Step {
+        let runs = self.measured.and_then(|measured| measured.of_select(select));
+        let mut joined: Option<Step> = None;
+        for level in &select.levels {
+            let step = self.level(level, joined.is_none());
+            joined = Some(match joined {
+                None => step,
+                Some(before) => self.join(level, before, step, runs),
+            });
+        }
+        let step = joined.unwrap_or_else(|| Step::new("Rows fetched before execution"));
+        let step = output_steps(&select.output, step);
+        let mut step = match (&select.limit, &select.offset) {
+            (None, _) => step,
+            (Some(_), None) => Step { estimate: step.estimate, ..Step::over("Limit", step) },
+            (Some(_), Some(_)) => Step { estimate: step.estimate, ..Step::over("Limit/Offset", step) },
+        };
+        // What is above the rows' join gives what the query gives, and holds what it holds.
+        let mut top = Some(&mut step);
+        while let Some(step) = top {
+            if step.actual.is_some() {
+                break;
+            }
+            step.actual = runs;
+            top = step.inputs.first_mut();
+        }
+        step
+    }
+
+    /// The rows of a level beside those before it.
+    fn join(&self, level: &Level, before: Step, step: Step, runs: Option<Measured>) -> Step {
+        let (outer, inner) = (rows_of(&before), rows_of(&step));
+        let cost = cost_of(&before) + outer * cost_of(&step);
+        let what = if level.outer { "Nested loop left join" } else { "Nested loop inner join" };
+        let estimate = Some(Estimate { cost, rows: outer * inner, from: "rule" });
+        let actual = self.measured.zip(runs).map(|(measured, runs)| {
+            let rows = measured.joined(level) as f64 / runs.loops.max(1) as f64;
+            let all = |step: &Step| step.actual.map_or(0.0, |actual| actual.all_ms * actual.loops as f64);
+            let first = |step: &Step| step.actual.map_or(0.0, |actual| actual.first_ms);
+            let all_ms = (all(&before) + all(&step)) / runs.loops.max(1) as f64;
+            let first_ms = (first(&before) + first(&step)).min(all_ms);
+            Measured { rows, loops: runs.loops, first_ms, all_ms, memory: None }
+        });
+        Step { estimate, actual, inputs: vec![before, step], ..Step::new(what) }
+    }
+
+    fn level(&self, level: &Level, is_first: bool) -> Step {
+        let mut step = match &level.source {
+            Source::Table { table, access } => access_step(table, &table.def.name, access, is_first),
+            Source::Subquery(plan) => self.subplan(plan),
+        };
+        let measured = self.measured;
+        step.actual = measured.map(|measured| measured.of_level(level).unwrap_or_default());
+        let is_filtered = level.residual.is_some() || level.on.is_some();
+        let mut step = filtered(step, is_filtered);
+        if is_filtered {
+            step.actual = measured.map(|measured| measured.of_tests(level).unwrap_or_default());
+        }
+        step
+    }
+
+    fn subplan(&self, plan: &SubPlan) -> Step {
+        if let Some(parts) = plan.recursion() {
+            let inputs = parts.into_iter().map(|part| self.subplan(part)).collect();
+            return Step { inputs, ..Step::new("Materialize recursive CTE") };
+        }
+        let inputs = plan.selects.iter().map(|select| self.select(select));
+        let inputs = inputs.map(|step| Step { block: Some(Block::Derived), ..step });
+        Step { inputs: inputs.collect(), ..Step::new("Subquery in the place of a table") }
+    }
 }
 
 fn filtered(step: Step, is_filtered: bool) -> Step {
@@ -58,30 +137,6 @@ fn filtered(step: Step, is_filtered: bool) -> Step {
         access.condition = Some("conditions beside the key".to_owned());
     }
     Step { estimate: step.estimate, ..Step::over("Filter: conditions beside the key", step) }
-}
-
-fn select_steps(select: &Select) -> Step {
-    let mut joined: Option<Step> = None;
-    for level in &select.levels {
-        let step = level_step(level, joined.is_none());
-        joined = Some(match joined {
-            None => step,
-            Some(before) => {
-                let (outer, inner) = (rows_of(&before), rows_of(&step));
-                let cost = cost_of(&before) + outer * cost_of(&step);
-                let what = if level.outer { "Nested loop left join" } else { "Nested loop inner join" };
-                let estimate = Some(Estimate { cost, rows: outer * inner, from: "rule" });
-                Step { estimate, inputs: vec![before, step], ..Step::new(what) }
-            }
-        });
-    }
-    let step = joined.unwrap_or_else(|| Step::new("Rows fetched before execution"));
-    let step = output_steps(&select.output, step);
-    match (&select.limit, &select.offset) {
-        (None, _) => step,
-        (Some(_), None) => Step { estimate: step.estimate, ..Step::over("Limit", step) },
-        (Some(_), Some(_)) => Step { estimate: step.estimate, ..Step::over("Limit/Offset", step) },
-    }
 }
 
 fn output_steps(output: &Output, mut step: Step) -> Step {
@@ -102,24 +157,6 @@ fn output_steps(output: &Output, mut step: Step) -> Step {
         step = over("Sort", step).with_note(Note::Filesort);
     }
     step
-}
-
-fn level_step(level: &Level, is_first: bool) -> Step {
-    let step = match &level.source {
-        Source::Table { table, access } => access_step(table, &table.def.name, access, is_first),
-        Source::Subquery(plan) => subplan_step(plan),
-    };
-    filtered(step, level.residual.is_some() || level.on.is_some())
-}
-
-fn subplan_step(plan: &SubPlan) -> Step {
-    if let Some(parts) = plan.recursion() {
-        let inputs = parts.into_iter().map(subplan_step).collect();
-        return Step { inputs, ..Step::new("Materialize recursive CTE") };
-    }
-    let inputs: Vec<_> = plan.selects.iter().map(select_steps).collect();
-    let inputs = inputs.into_iter().map(|step| Step { block: Some(Block::Derived), ..step });
-    Step { inputs: inputs.collect(), ..Step::new("Subquery in the place of a table") }
 }
 
 fn rows_of(step: &Step) -> f64 {

@@ -13,18 +13,20 @@ use avocet_types::convert::{StoreError, store_column};
 use avocet_types::error::{ErrorCode, SqlError, column_error, store_error};
 use avocet_types::expr::program::{NoRow, reborrow};
 use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
-use avocet_types::temporal::{TimeZone, date_of, time_of};
+use avocet_types::temporal::{TimeZone, ZERO_DATE, ZERO_DATETIME, date_of, time_of};
 use avocet_types::{ColumnDef, Datum, Decimal, RowRules, SqlType, TableDef, Value};
 
 use super::assign::{
-    Computing, computed_default, computed_value, default_of, missing_default, not_for_generated,
+    Computing, check_zero_default, computed_default, computed_value, default_of, missing_default,
+    not_for_generated,
 };
+use super::compile::{Nesting, compile_block};
 use super::ignore::{is_of_row, warn_of, warn_of_row};
 use super::known::Known;
 use super::lookups::LookupScratch;
 use super::rows::Rows;
 use super::scope::Scope;
-use super::select::{Nesting, Select, compile_block};
+use super::select::Select;
 use super::upsert::{NewRow, OnDuplicate, Rounds, Upserted, auto_number, conflicting};
 use super::write::{default_value, find_table};
 use super::{
@@ -119,7 +121,7 @@ pub fn compile_insert(
                 return Err(NotPoint::because("subqueries in VALUES beside DEFAULT").into());
             }
             let bound = bind_query(&ast::Query::select_of(row.iter().cloned()), source, view, params)?;
-            if reads_directly(&bound.body, &def) {
+            if reads_directly(&bound.body, &def, Some(&def.name)) {
                 return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&def.name]).into());
             }
             return compile_from_query(insert, &names, &columns, &bound, handle, source, view, catalog);
@@ -309,7 +311,7 @@ pub fn note_updated(table: &TableHandle, column: &ColumnDef, value: &Datum<'_>) 
 }
 
 /// MySQL Reference Manual, 13.6 "Data Type Default Values": what a NOT NULL column gets out of strict mode. `None` for
-/// dates: there are no zero dates.
+/// spatial values.
 pub fn implicit_default(ty: &SqlType) -> Option<Value> {
     Some(match *ty {
         SqlType::Null => Datum::Null,
@@ -324,7 +326,9 @@ pub fn implicit_default(ty: &SqlType) -> Option<Value> {
         SqlType::Time { .. } => Datum::Time(0),
         SqlType::Enum(_) | SqlType::Set(_) | SqlType::Bit { .. } => Datum::UInt(0),
         SqlType::Json => Datum::Bytes(avocet_types::json::Node::NULL.to_document().into()),
-        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => return None,
+        SqlType::Date => Datum::Date(ZERO_DATE),
+        SqlType::DateTime { .. } | SqlType::Timestamp { .. } => Datum::DateTime(ZERO_DATETIME),
+        SqlType::Geometry { .. } => return None,
     })
 }
 
@@ -501,7 +505,7 @@ impl Insert {
         }
         for (value, column) in row.iter().zip(&self.table.def.columns) {
             if value.is_null() && !column.nullable {
-                return Err(store_error(&StoreError::Null, &column.name, number));
+                return Err(store_error(&StoreError::null_in(&column.ty), &column.name, number));
             }
         }
         if let Some(rules) = rules
@@ -617,7 +621,10 @@ impl Insert {
                 Source::Default => {
                     row[at] = match computed_default(rules, at, column, &&row[..], how)? {
                         Some(value) => value,
-                        None => self.default_of(at, column, ctx)?,
+                        None => {
+                            check_zero_default(column, ctx, number)?;
+                            self.default_of(at, column, ctx)?
+                        }
                     };
                     continue;
                 }
@@ -648,6 +655,7 @@ impl Insert {
         }
         for (at, source) in sources.iter().enumerate() {
             if matches!(source, Source::Omitted) {
+                check_zero_default(&columns[at], ctx, number)?;
                 row[at] = match self.misses(at, &columns[at]) {
                     true => missing_default(&columns[at], ctx, number == 1)?,
                     false => self.default_of(at, &columns[at], ctx)?,

@@ -6,19 +6,18 @@
 //! subquery, so that it may come first and lead to the others.
 
 use avocet_sql::plan::{self, BoundQuery, ColumnId, ColumnInfo, From, JoinKind, Subquery, SubqueryKind};
+use avocet_sql::ranges::{conjunction, without_not};
 use avocet_types::compare::double;
 use avocet_types::expr::{CompareOp, Expr, ExprKind, RowProgram};
 use avocet_types::{Datum, SqlType};
 
 use super::choose::{Choice, Wish, choose};
-use super::conditions::without_not;
+use super::compile::{Answer, compile_given, compile_recursion, compile_subplan, compile_work_table};
 use super::known::{Known, Referenced};
 use super::locks::row_lock;
 use super::scope::Scope;
-use super::select::{Level, Source, conjunction};
-use super::subplan::{
-    Answer, SubPlan, compile_given, compile_recursion, compile_subplan, compile_work_table,
-};
+use super::select::{Level, Source};
+use super::subplan::SubPlan;
 use super::{NotPoint, Refusal, Table};
 
 /// Joins of so many rows are for the analytical path.

@@ -16,12 +16,10 @@ use std::ops::Bound;
 
 use avocet_base::RowId;
 use avocet_engine::{IndexHandle, KeyRange};
+use avocet_sql::ranges::{Fit, fit, literal_prefix};
 use avocet_types::compare::sort_order;
 use avocet_types::expr::{EvalContext, EvalResult, RowProgram, RowSource};
 use avocet_types::{Collation, Datum, SqlType};
-
-use super::conditions::literal_prefix;
-use super::domain::{Fit, fit};
 
 /// What one of the first index columns equals.
 #[derive(Debug)]

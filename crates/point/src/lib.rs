@@ -24,13 +24,11 @@
 //! 5. Who runs a plan begins the statement before (`Txn::begin_statement`), and takes it back after an error.
 
 mod aggregate;
-mod alternatives;
 mod assign;
 mod bounds;
 mod checks;
 mod choose;
-mod conditions;
-mod domain;
+mod compile;
 mod explain;
 mod ignore;
 mod insert;
@@ -41,6 +39,7 @@ mod late;
 mod locks;
 mod lookups;
 mod loose;
+mod measure;
 mod modify;
 mod pipeline;
 mod rows;
@@ -74,16 +73,17 @@ use avocet_types::{Datum, RowRules, SqlType, Value};
 pub use assign::{Assignments, not_for_generated};
 pub use bounds::Bounds;
 pub use checks::{RowCheck, first_failed, warn_of_check};
+pub use compile::compile_query;
 pub use ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 pub use insert::{
     BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now, unstated_default,
 };
 pub use locks::row_lock;
 pub use lookups::LookupScratch;
+pub use measure::Measurements;
 pub use modify::Changer;
 pub use rows::Rows;
 pub use scope::{ReadAs, dates_of};
-pub use select::compile_query;
 pub use subplan::WorkTable;
 pub use upsert::{NewRow, Rounds, Updates, Upserted, auto_number, conflicting};
 pub use write::{compile_delete, compile_update};
@@ -237,6 +237,8 @@ pub struct Run<'r> {
     pub work_table: Option<&'r WorkTable<'r>>,
     /// The rows of the tables for which the plan was made with rows of the caller's.
     pub given: &'r [GivenRows],
+    /// Where what the plan's parts do is noted.
+    pub measurements: Option<&'r Measurements>,
 }
 
 /// The rows of a table that is not stored.
@@ -577,6 +579,7 @@ fn convert_context(ctx: &EvalContext) -> ConvertContext {
         zone: ctx.time_zone,
         today: date_of(ctx.local_now_micros()),
         excess_digits: ctx.sql_mode.excess_digits(),
+        zero_dates: ctx.sql_mode.zero_dates(),
     }
 }
 

@@ -11,9 +11,10 @@ use avocet_types::error::SqlError;
 use avocet_types::expr::Expr;
 use avocet_types::{Datum, Value};
 
+use super::compile::{Answer, Compiled, compile_subplan};
 use super::known::Known;
 use super::scope::{JoinedRow, Scope};
-use super::subplan::{Answer, Compiled, SubPlan, SubScratch, compile_subplan};
+use super::subplan::{SubPlan, SubScratch};
 use super::{NotPoint, ReadAs, Refusal, Run, Table};
 
 /// The subqueries, compiled.

@@ -8,10 +8,12 @@ use avocet_types::key::successor;
 use avocet_types::{Datum, RowRef};
 
 use super::choose::Loose;
+use super::measure::Visit;
 use super::pipeline::Pipeline;
 use super::{RowId, Table};
 
 /// Reads the ends of the groups within a range; breaks when no more rows are wanted.
+#[expect(clippy::too_many_arguments, reason = "where the groups are, and what sees them")]
 pub fn visit_groups(
     loose: Loose,
     table: &Table,
@@ -20,6 +22,7 @@ pub fn visit_groups(
     txn: &mut Txn,
     read: &mut ReadScratch,
     pipeline: &mut Pipeline<'_>,
+    seen: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>, SqlError> {
     let mut rest = range.clone();
     let mut key = Vec::new();
@@ -32,6 +35,7 @@ pub fn visit_groups(
             values.clear();
             let parts = &index.parts[..loose.parts];
             values.extend(parts.iter().map(|part| row.get(part.column).into_owned()));
+            seen.row();
             outcome = pipeline.visit().and_then(|()| match loose.first || !loose.last {
                 true => pipeline.take(&row),
                 false => Ok(ControlFlow::Continue(())),
@@ -48,6 +52,7 @@ pub fn visit_groups(
             let group = if loose.parts == 0 { range.clone() } else { KeyRange::prefix(&key) };
             let mut outcome = Ok(ControlFlow::Continue(()));
             txn.index_scan(table, index, &group, Direction::Descending, read, &mut |_, row| {
+                seen.row();
                 outcome = pipeline.visit().and_then(|()| pipeline.take(&row));
                 ControlFlow::Break(())
             })?;

@@ -23,11 +23,12 @@ use avocet_types::{Datum, SqlType, Value};
 
 use super::assign::{Assigned, Assignments};
 use super::checks::{RowCheck, first_failed, warn_of_check};
+use super::compile::{Nesting, compile_block};
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::known::Known;
 use super::rows::Rows;
 use super::scope::with_dates_of;
-use super::select::{Nesting, Select, Source, compile_block};
+use super::select::{Select, Source};
 use super::write::both_assign;
 use super::{Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, Verb};
 

@@ -10,10 +10,11 @@ use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalResult, RowSource};
 use avocet_types::{Datum, Value};
 
+use super::aggregate::Aggregation;
 use super::aggregate::{Groups, value_key};
 use super::bounds::{KEY_BYTES, bytes_of};
 use super::run::{count, passes};
-use super::select::{Aggregation, Output, Select, SortTerm};
+use super::select::{Output, Select, SortTerm};
 use super::windows::Windows;
 use super::{Run, recycle};
 
@@ -258,8 +259,8 @@ impl<'t> Pipeline<'t> {
         }
     }
 
-    /// Sends what could not be sent before; gives the memory back.
-    pub fn finish(mut self, memory: &mut Vec<Datum<'static>>) -> Result<u64, SqlError> {
+    /// Sends what could not be sent before; gives the memory back. Returns how many rows were sent, and how many bytes it held.
+    pub fn finish(mut self, memory: &mut Vec<Datum<'static>>) -> Result<(u64, usize), SqlError> {
         if let Some(aggregation) = &self.output.aggregation {
             self.finish_groups(aggregation)?;
         }
@@ -285,7 +286,7 @@ impl<'t> Pipeline<'t> {
         self.announce()?;
         self.run.bounds.let_go(self.held);
         *memory = self.values;
-        Ok(self.sent)
+        Ok((self.sent, self.held))
     }
 
     fn finish_groups(&mut self, aggregation: &Aggregation) -> Result<(), SqlError> {

@@ -4,6 +4,7 @@
 //! that no index is being visited while others are, and rows can be locked on the way.
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_channel::{PlanColumns, ResultSink};
@@ -17,6 +18,7 @@ use super::bounds::Bounds;
 use super::choose::Access;
 use super::keys::Found;
 use super::loose::visit_groups;
+use super::measure::Visit;
 use super::pipeline::Pipeline;
 use super::scope::JoinedRow;
 use super::select::{Level, Select, Source};
@@ -101,6 +103,7 @@ impl Select {
         if levels.len() < self.levels.len() {
             levels.resize_with(self.levels.len(), LevelScratch::default);
         }
+        let begin = run.measurements.map(|to| (to, Instant::now()));
         let mut pipeline = Pipeline::new(self, columns, run, std::mem::take(values), sink)?;
         let Run { params, ctx, .. } = run;
         if pipeline.wants_rows() && passes(self.gate.as_ref(), &NoRow, params, ctx)? {
@@ -120,7 +123,11 @@ impl Select {
                 }
             }
         }
-        pipeline.finish(values)
+        let (rows, held) = pipeline.finish(values)?;
+        if let Some((measurements, begin)) = begin {
+            measurements.note_select(self, begin, rows, held);
+        }
+        Ok(rows)
     }
 
     /// Runs the derived tables that are the same for all rows, in the order of the text: what they assign is there before any row is
@@ -212,16 +219,18 @@ impl Select {
         pipeline: &mut Pipeline<'_>,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, .. } = scratch;
-        let Run { params, ctx, bounds, .. } = pipeline.run;
+        let Run { params, ctx, bounds, measurements, .. } = pipeline.run;
+        let mut seen = Visit::begin(measurements);
         let nothing = JoinedRow::new(&self.slots);
         let found = locate(table, access, &nothing, params, ctx, keys)?;
         if let (Some(loose), Some(index)) = (access.loose, access.index) {
             for range in if found == Found::Ranges { keys.ranges() } else { &[] } {
-                if visit_groups(loose, table, &table.indexes()[index], range, txn, read, pipeline)?.is_break()
-                {
+                let index = &table.indexes()[index];
+                if visit_groups(loose, table, index, range, txn, read, pipeline, &mut seen)?.is_break() {
                     break;
                 }
             }
+            seen.end(level);
             return Ok(());
         }
         let mut failure = None;
@@ -232,11 +241,15 @@ impl Select {
             if !level.reads(id) {
                 return RowVerdict::Unwanted;
             }
+            seen.row();
             let is_wanted =
                 pipeline.visit().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
             let outcome = match is_wanted {
                 Ok(false) => return RowVerdict::Unwanted,
-                Ok(true) => pipeline.take(&row),
+                Ok(true) => {
+                    seen.joined();
+                    seen.aside(|| pipeline.take(&row))
+                }
                 Err(error) => Err(error),
             };
             match outcome {
@@ -247,6 +260,7 @@ impl Select {
                 }
             }
         })?;
+        seen.end(level);
         failure.map_or(Ok(()), Err)
     }
 
@@ -261,7 +275,7 @@ impl Select {
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
         let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
-        let Run { params, ctx, bounds, .. } = pipeline.run;
+        let Run { params, ctx, bounds, measurements, .. } = pipeline.run;
         let last = depth + 1 == self.levels.len();
         let (table, access) = match &level.source {
             Source::Table { table, access } => (table, access),
@@ -273,6 +287,7 @@ impl Select {
             txn.end_deferral();
         }
         let LevelScratch { keys, read, found: rows, .. } = own;
+        let mut seen = Visit::begin(measurements);
         let found = locate(table, access, &row, params, ctx, keys)?;
         // Where nearly each row leads to another, there need be no more than are taken, or some more, in several turns.
         let is_led = depth == 0 && self.leads && self.lead_order.is_empty();
@@ -290,6 +305,7 @@ impl Select {
                 if !level.reads(id) {
                     return RowVerdict::Unwanted;
                 }
+                seen.row();
                 let joined = row.with(level.position, id, here);
                 let is_joined =
                     pipeline.visit().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
@@ -299,10 +315,14 @@ impl Select {
                 });
                 let outcome = match is_wanted {
                     Ok(false) => return RowVerdict::Unwanted,
-                    Ok(true) if last => pipeline.take(&joined),
+                    Ok(true) if last => {
+                        seen.joined();
+                        seen.aside(|| pipeline.take(&joined))
+                    }
                     Ok(true) => {
                         wanted += 1;
                         if wanted > past {
+                            seen.joined();
                             rows.push(id, &here, bounds);
                         }
                         let is_enough = rows.len() as u64 >= enough;
@@ -320,6 +340,8 @@ impl Select {
                 return Err(error);
             }
             if level.outer && found_none {
+                seen.joined();
+                seen.end(level);
                 return self.without(depth, txn, row, rest, pipeline);
             }
             if depth == 0 && !last {
@@ -328,25 +350,28 @@ impl Select {
             // Each leads to some more.
             let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
             let has_more = !last && flow.is_break();
-            let flow = blocking_if(is_much, || {
-                let mut whole = RowBuf::default();
-                for n in 0..rows.len() {
-                    let (id, mut here) = rows.get(n, &table.layout);
-                    if depth == 0 && !self.lead_order.is_empty() {
-                        if !txn.read_again(table, id, &mut whole)? {
-                            continue;
+            let flow = seen.aside(|| {
+                blocking_if(is_much, || {
+                    let mut whole = RowBuf::default();
+                    for n in 0..rows.len() {
+                        let (id, mut here) = rows.get(n, &table.layout);
+                        if depth == 0 && !self.lead_order.is_empty() {
+                            if !txn.read_again(table, id, &mut whole)? {
+                                continue;
+                            }
+                            here = whole.row(&table.layout);
                         }
-                        here = whole.row(&table.layout);
+                        flow =
+                            self.descend(depth + 1, txn, row.with(level.position, id, here), rest, pipeline)?;
+                        if flow.is_break() {
+                            break;
+                        }
                     }
-                    flow =
-                        self.descend(depth + 1, txn, row.with(level.position, id, here), rest, pipeline)?;
-                    if flow.is_break() {
-                        break;
-                    }
-                }
-                Ok::<_, SqlError>(flow)
+                    Ok::<_, SqlError>(flow)
+                })
             })?;
             if flow.is_break() || !has_more {
+                seen.end(level);
                 return Ok(flow);
             }
             past += rows.len() as u64;
@@ -377,7 +402,8 @@ impl Select {
         pipeline: &mut Pipeline<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
-        let run @ Run { params, ctx, .. } = pipeline.run;
+        let run @ Run { params, ctx, measurements, .. } = pipeline.run;
+        let mut seen = Visit::begin(measurements);
         let scratch = own.subquery.get_or_insert_default();
         let rows = plan.run(&row, txn, run, scratch)?;
         let mut found_none = true;
@@ -386,25 +412,30 @@ impl Select {
         let flow = blocking_if(is_much, || {
             for n in 0..rows {
                 pipeline.visit()?;
+                seen.row();
                 let joined = row.with_values(level.position, plan.row(scratch, n));
                 if !passes(level.on.as_ref(), &joined, params, ctx)? {
                     continue;
                 }
                 found_none = false;
-                if passes(level.residual.as_ref(), &joined, params, ctx)?
-                    && self.go_on(depth, txn, joined, rest, pipeline)?.is_break()
-                {
+                if !passes(level.residual.as_ref(), &joined, params, ctx)? {
+                    continue;
+                }
+                seen.joined();
+                if seen.aside(|| self.go_on(depth, txn, joined, rest, pipeline))?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
             Ok::<_, SqlError>(ControlFlow::Continue(()))
         })?;
-        if flow.is_break() {
-            return Ok(flow);
+        let is_alone = flow.is_continue() && level.outer && found_none;
+        if is_alone {
+            seen.joined();
         }
-        match level.outer && found_none {
+        seen.end(level);
+        match is_alone {
             true => self.without(depth, txn, row, rest, pipeline),
-            false => Ok(ControlFlow::Continue(())),
+            false => Ok(flow),
         }
     }
 

@@ -11,6 +11,7 @@ use avocet_base::RowId;
 use avocet_engine::{RowLock, TableHandle};
 use avocet_sql::plan::walk::for_each_expr_mut;
 use avocet_sql::plan::{BoundQuery, ColumnId};
+use avocet_sql::ranges::Columns;
 use avocet_types::expr::program::reborrow;
 use avocet_types::expr::{Expr, ExprKind, RowProgram, RowSource};
 use avocet_types::{Datum, RowRef, SqlType, Value};
@@ -49,6 +50,20 @@ impl Source {
     /// The table, if it is a stored one.
     pub fn stored(&self) -> Option<&Arc<TableHandle>> {
         self.stored.as_ref()
+    }
+}
+
+impl Columns for Scope {
+    fn place(&self, id: usize) -> Option<(usize, usize)> {
+        Self::place(self, id)
+    }
+
+    fn stored_type(&self, table: usize, column: usize) -> Option<SqlType> {
+        self.tables[table].stored().map(|handle| handle.def.columns[column].ty)
+    }
+
+    fn uses_only(&self, expr: &Expr, tables: u32) -> bool {
+        Self::uses_only(self, expr, tables)
     }
 }
 

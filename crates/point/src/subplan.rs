@@ -10,72 +10,22 @@ use std::collections::{HashMap, HashSet};
 use avocet_base::TableId;
 use avocet_engine::Txn;
 use avocet_sql::parse::ast::SetOperator;
-use avocet_sql::plan::walk::{for_each_expr_mut, for_each_scan_mut, subquery_depth, substitute_outer};
-use avocet_sql::plan::{
-    BoundQuery, ColumnId, ColumnInfo, Comparison, CteId, Derived, From, Limit, Projected, QueryBody,
-    QueryExpr, SetOperation, TableScan,
-};
+use avocet_sql::plan::{Comparison, CteId};
 use avocet_types::compare::sort_order;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::RowProgram;
 use avocet_types::expr::program::reborrow;
-use avocet_types::expr::{Expr, RowProgram, Typer};
-use avocet_types::{Collation, Datum, SqlType, Value};
+use avocet_types::{Collation, Datum, Value};
 
 use super::aggregate::value_key;
 use super::bounds::{Bounds, KEY_BYTES, bytes_of};
-use super::joins::equals;
-use super::known::Known;
 use super::rows::EachRow;
-use super::scope::{JoinedRow, ReadAs, Scope};
-use super::select::{Nesting, Select, compile_block};
-use super::{NotPoint, PointScratch, Refusal, Run, Table};
-use recursion::{Recursion, gather_work_table};
+use super::scope::JoinedRow;
+use super::select::Select;
+use super::{PointScratch, Run};
+use recursion::gather_work_table;
 
-pub use recursion::{WorkTable, compile_recursion, compile_work_table};
-
-/// What is wanted of a subquery.
-#[derive(Clone, Copy)]
-pub enum Answer<'q> {
-    /// All its rows.
-    Rows,
-    DistinctRows,
-    /// The one value; NULL for no row, error 1242 for several.
-    Scalar,
-    Exists {
-        negated: bool,
-    },
-    /// Whether one of its rows equals these, NULL being as good as not.
-    Found {
-        needles: &'q [Expr],
-    },
-    /// The same, three-valued.
-    In {
-        needles: &'q [Expr],
-        negated: bool,
-    },
-    /// `left op ANY|ALL`, three-valued.
-    Quantified {
-        left: &'q Expr,
-        op: Comparison,
-        all: bool,
-    },
-}
-
-impl Answer<'_> {
-    /// Whether it is one value.
-    pub fn is_value(self) -> bool {
-        !matches!(self, Self::Rows | Self::DistinctRows)
-    }
-
-    /// What of the enclosing block it compares with the rows.
-    fn needles(&self) -> &[Expr] {
-        match self {
-            Self::Found { needles } | Self::In { needles, .. } => needles,
-            Self::Quantified { left, .. } => std::slice::from_ref(left),
-            _ => &[],
-        }
-    }
-}
+pub use recursion::{Recursion, WorkTable};
 
 /// A subquery, compiled.
 #[derive(Debug)]
@@ -83,20 +33,20 @@ pub struct SubPlan {
     /// One, or those of set operations.
     pub selects: Box<[Select]>,
     /// How each goes together with the rows of all before; of the first, nothing.
-    steps: Box<[SetStep]>,
+    pub steps: Box<[SetStep]>,
     /// How many parameters the enclosing block has.
-    params: usize,
+    pub params: usize,
     /// What it uses of the enclosing block's row.
-    outer: Box<[RowProgram]>,
+    pub outer: Box<[RowProgram]>,
     /// How many columns its rows have.
-    width: usize,
-    kind: Kind,
+    pub width: usize,
+    pub kind: Kind,
     /// A value that depends on what the statement has assigned so far.
-    varies: bool,
+    pub varies: bool,
 }
 
 #[derive(Debug)]
-enum Kind {
+pub enum Kind {
     Rows {
         /// Those of the first so many selects differ: rows that are there already are left out as they come.
         distinct: usize,
@@ -128,223 +78,13 @@ enum Kind {
 
 /// A set operation of all rows so far with those of one more select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SetStep {
-    op: SetOperator,
-    all: bool,
+pub struct SetStep {
+    pub op: SetOperator,
+    pub all: bool,
 }
 
 impl SetStep {
-    const UNION_ALL: Self = Self { op: SetOperator::Union, all: true };
-}
-
-pub struct Compiled {
-    pub plan: SubPlan,
-    /// The enclosing block's tables that must be known, a bit each.
-    pub needs: u32,
-    pub tables: Vec<Table>,
-    pub dates: Box<[(usize, ReadAs)]>,
-    pub cost: f64,
-    pub rows: f64,
-}
-
-/// The rows that a table of the caller's is taken to have.
-const LIKELY_GIVEN: f64 = 100.0;
-
-/// So many subqueries may stand within one another: each is compiled for several ways to ask it, within each way to ask the
-/// one around it.
-const MOST_WITHIN: usize = 5;
-
-/// Compiles a subquery of `parent`, whose tables `scope` has; `outer` are the columns of `parent` that it uses.
-pub fn compile_subplan(
-    query: &QueryExpr,
-    outer: &[ColumnId],
-    answer: Answer<'_>,
-    parent: &BoundQuery,
-    known: &Known<'_>,
-    scope: &Scope,
-) -> Result<Compiled, Refusal> {
-    if subquery_depth(query) > MOST_WITHIN {
-        return Err(NotPoint::because("subqueries that are nested deeply").into());
-    }
-    let mut outer = outer.to_vec();
-    let mut body = query.clone();
-    let needles = answer.needles();
-    if matches!(answer, Answer::Found { .. }) {
-        look_for(needles, &mut body, parent)?;
-        outer.extend(needles.iter().flat_map(Expr::columns).map(|id| ColumnId(id as u32)));
-        outer.sort_unstable();
-        outer.dedup();
-    }
-    let first = parent.params.len();
-    let types = outer.iter().map(|id| parent.columns[*id].ty);
-    let params: Vec<SqlType> = parent.params.iter().copied().chain(types).collect();
-    substitute_outer(&mut body, &|id| {
-        let at = outer.iter().position(|of| *of == id)?;
-        Some(Expr::param(first + at, params[first + at]))
-    });
-    if body.limit.is_none() {
-        body.limit = match answer {
-            Answer::Exists { .. } | Answer::Found { .. } => Some(at_most(1)),
-            Answer::Scalar => Some(at_most(2)),
-            _ => None,
-        };
-    }
-    let mut locks = false;
-    for_each_scan_mut(&mut body, &mut |scan| locks |= scan.lock.is_some());
-    let width = body.outputs.len();
-    let collations: Box<[Collation]> =
-        body.outputs.iter().map(|id| parent.columns[*id].ty.order().unwrap_or(Collation::BINARY)).collect();
-    let varies = answer.is_value() && uses_assigned(&body);
-    let mut parts = Vec::new();
-    split(body, answer, parent, &mut parts);
-    let steps: Box<[SetStep]> = parts.iter().map(|(step, _)| *step).collect();
-    let unions = steps.iter().all(|step| step.op == SetOperator::Union);
-    // Up to the last union of which no row is there twice; other operations look at the rows as they are.
-    let unique = steps.iter().rposition(|step| unions && !step.all).map_or(0, |last| last + 1);
-    if locks && parts.len() > 1 {
-        return Err(NotPoint::because("a set operation whose rows are locked").into());
-    }
-    let mut selects = Vec::with_capacity(parts.len());
-    let (mut tables, mut dates) = (Vec::new(), Vec::new());
-    let (mut cost, mut rows) = (0.0, 0.0);
-    let mut bound = BoundQuery {
-        body: parts[0].1.clone(),
-        columns: parent.columns.clone(),
-        params,
-        locks,
-        session_dependent: false,
-        assigns: parent.assigns,
-        views: std::sync::Arc::default(),
-        calc_found_rows: false,
-        likely_counts: Box::default(),
-    };
-    for (_, part) in parts {
-        bound.body = part;
-        let block = compile_block(&bound, known, Nesting::Subquery)?;
-        selects.push(block.select);
-        tables.extend(block.tables);
-        dates.extend(block.dates);
-        cost += block.cost;
-        rows += block.rows;
-    }
-    let uses: Vec<Expr> = outer
-        .iter()
-        .map(|id| Expr::column(id.index(), parent.columns[*id].ty, parent.columns[*id].nullable))
-        .collect();
-    let mut needs = 0;
-    for expr in uses.iter().chain(needles) {
-        let tables = scope.tables_of(expr);
-        needs |= tables.ok_or_else(|| NotPoint::because("a subquery of what is grouped"))?;
-    }
-    let kind = match answer {
-        Answer::Rows => Kind::Rows { distinct: unique, unique: false, collations },
-        Answer::DistinctRows => {
-            Kind::Rows { distinct: if unions { selects.len() } else { 0 }, unique: !unions, collations }
-        }
-        Answer::Scalar => Kind::Scalar,
-        Answer::Exists { negated } => Kind::Exists { negated },
-        Answer::Found { .. } => Kind::Exists { negated: false },
-        Answer::In { needles: [needle], negated } => {
-            Kind::In { needle: scope.compile(needle)?, collation: collations[0], negated }
-        }
-        Answer::In { .. } => return Err(NotPoint::because("rows IN a subquery").into()),
-        Answer::Quantified { left, op, all } => {
-            Kind::Quantified { needle: scope.compile(left)?, collation: collations[0], op, all }
-        }
-    };
-    let outer = uses.iter().map(|expr| scope.compile(expr)).collect::<Result<_, _>>()?;
-    Ok(Compiled {
-        plan: SubPlan { selects: selects.into(), steps, params: first, outer, width, kind, varies },
-        needs,
-        tables,
-        dates: dates.into(),
-        cost,
-        rows,
-    })
-}
-
-/// The rows of a table that the caller has.
-pub fn compile_given(scan: &TableScan, parent: &BoundQuery) -> Compiled {
-    Compiled {
-        plan: SubPlan::of_kind(Kind::Given(scan.table.id), parent.params.len(), scan.table.columns.len()),
-        needs: 0,
-        tables: Vec::new(),
-        dates: Box::default(),
-        cost: 1.0,
-        rows: LIKELY_GIVEN,
-    }
-}
-
-/// Makes a subquery give only the rows that equal the needles.
-fn look_for(needles: &[Expr], query: &mut QueryExpr, parent: &BoundQuery) -> Result<(), NotPoint> {
-    let refusal = || NotPoint::because("IN a subquery that groups, or that has a LIMIT");
-    let QueryBody::Select(block) = &mut query.body else { return Err(refusal()) };
-    if block.aggregation.is_some() || !block.windows.is_empty() || query.limit.is_some() {
-        return Err(refusal());
-    }
-    let mut tests: Vec<Expr> = block.filter.take().into_iter().flat_map(Expr::into_conjuncts).collect();
-    for (needle, output) in needles.iter().zip(&query.outputs) {
-        let projected = block.projection.iter().find(|item| item.id == *output);
-        let projected = projected.map_or_else(
-            || Expr::column(output.index(), parent.columns[*output].ty, true),
-            |item| item.expr.clone(),
-        );
-        tests.push(equals(projected, needle.clone()));
-    }
-    block.filter = super::select::conjunction(tests);
-    Ok(())
-}
-
-/// The selects of set operations, one after the other, each with its operation; all else is one part.
-fn split(query: QueryExpr, answer: Answer<'_>, parent: &BoundQuery, parts: &mut Vec<(SetStep, QueryExpr)>) {
-    let is_plain = is_plain(&query);
-    match query.body {
-        // What is more than rows that come one after the other is done with rows that were gathered.
-        QueryBody::SetOperation(set)
-            if is_plain
-                && query.outputs == set.columns
-                && (set.op == SetOperator::Union || !answer.is_value()) =>
-        {
-            let SetOperation { op, all, left, right, columns } = *set;
-            split(of_columns(left, &columns, parent), answer, parent, parts);
-            parts.push((SetStep { op, all }, of_columns(right, &columns, parent)));
-        }
-        body => parts.push((SetStep::UNION_ALL, QueryExpr { body, ..query })),
-    }
-}
-
-/// A side of a set operation, with values as the operation's columns have them.
-fn of_columns(side: QueryExpr, columns: &[ColumnId], parent: &BoundQuery) -> QueryExpr {
-    let info = |id: &ColumnId| &parent.columns[*id];
-    let mut pairs = side.outputs.iter().zip(columns);
-    if pairs.all(|(from, to)| info(from).ty.arrow_type() == info(to).ty.arrow_type()) {
-        return side;
-    }
-    let converted = |(from, to): (&ColumnId, &ColumnId)| {
-        let ColumnInfo { ty, nullable, .. } = *info(from);
-        let expr = Typer::default().convert(Expr::column(from.index(), ty, nullable), info(to).ty);
-        Projected { id: *to, expr }
-    };
-    let projection = side.outputs.iter().zip(columns).map(converted).collect();
-    let from = From::Derived(Derived { query: side, alias: "".into(), outer: Vec::new(), view: None });
-    let body = QueryBody::Select(Box::new(avocet_sql::plan::Select::plain(from, projection)));
-    QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns.to_vec() }
-}
-
-/// Whether user variables that the statement assigns to are used in it.
-fn uses_assigned(query: &QueryExpr) -> bool {
-    let mut found = false;
-    for_each_expr_mut(&mut query.clone(), &mut |expr| found |= expr.uses_assigned());
-    found
-}
-
-/// Whether there is nothing around its body.
-fn is_plain(query: &QueryExpr) -> bool {
-    query.order_by.is_empty() && query.limit.is_none() && query.ctes.is_empty()
-}
-
-fn at_most(rows: u64) -> Limit {
-    Limit { count: Expr::literal(Datum::UInt(rows), SqlType::BIGINT_UNSIGNED), offset: None }
+    pub const UNION_ALL: Self = Self { op: SetOperator::Union, all: true };
 }
 
 /// Memory of a subquery, and its rows.
@@ -393,7 +133,7 @@ impl SubScratch {
 
 impl SubPlan {
     /// One that uses nothing of the enclosing block, and has no selects of its own.
-    fn of_kind(kind: Kind, params: usize, width: usize) -> Self {
+    pub fn of_kind(kind: Kind, params: usize, width: usize) -> Self {
         let (selects, steps, outer) = (Box::default(), Box::default(), Box::default());
         Self { selects, steps, params, outer, width, kind, varies: false }
     }

@@ -159,6 +159,8 @@ fn table_of(sql: &str) -> TableDef {
             auto_increment: c.auto_increment,
             generated: None,
             invisible: false,
+            collation_named: false,
+            zerofill: None,
             comment: String::new(),
         })
         .collect();
@@ -210,9 +212,10 @@ fn table_of(sql: &str) -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
-        fulltext: Vec::new(),
+        kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        stored: None,
     }
 }
 
@@ -263,7 +266,8 @@ impl World {
         let mark = txn.begin_statement();
         let interrupt = Interrupt::default();
         let bounds = Bounds::new(&interrupt, self.engine.memory(), None);
-        let run = Run { params, ctx: &ctx, bounds: &bounds, work_table: None, given: &[] };
+        let run =
+            Run { params, ctx: &ctx, bounds: &bounds, work_table: None, given: &[], measurements: None };
         match plan.execute(&mut txn, run, &mut self.scratch, &mut sink) {
             Ok(outcome) => {
                 txn.commit().expect("logged").wait().expect("durable");

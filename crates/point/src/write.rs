@@ -9,6 +9,7 @@ use avocet_engine::{Catalog, LockHow, RowChange, RowLock, RowVerdict, TableHandl
 use avocet_sql::bind::{CatalogView, Clause, ModifySpec, TableBinder, unsupported};
 use avocet_sql::parse::ast::{self, ExprKind as Syntax, OrderItem};
 use avocet_sql::parse::statement;
+use avocet_sql::ranges::{conjunction, without_not};
 use avocet_types::compare::sort_order;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram};
@@ -16,13 +17,11 @@ use avocet_types::{Collation, Datum, RowRef, SqlType, TableDef, Value};
 
 use super::assign::Assignments;
 use super::choose::{Access, Wish, choose};
-use super::conditions::without_not;
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::keys::{Found, Keys};
 use super::modify::compile_modify;
 use super::run::{count, passes};
 use super::scope::{JoinedRow, Scope};
-use super::select::conjunction;
 use super::visit::{locate, visit};
 use super::{
     Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
@@ -253,11 +252,11 @@ impl Target {
         order_by: &[OrderItem],
         limit: Option<&ast::Limit>,
     ) -> Result<Self, Refusal> {
-        let filter = filter.map(|f| binder.condition(f)).transpose()?;
+        let filter = filter.map(|f| binder.search_condition(f)).transpose()?;
         let conjuncts = filter.map_or_else(Vec::new, |filter| without_not(filter.fold()).into_conjuncts());
         let mut keys = Vec::with_capacity(order_by.len());
         for item in order_by {
-            keys.push((binder.expr(&item.expr, Clause::Order)?, item.descending));
+            keys.push((binder.sort_key(&item.expr)?, item.descending));
         }
         let column_of = |(key, descending): &(Expr, bool)| match key.kind {
             ExprKind::Column(column) => Some((column, *descending)),

@@ -225,7 +225,7 @@ fn difference(
         |a: &[Value], b: &[Value]| query.key.iter().all(|(column, _)| is_same(&a[*column], &b[*column]));
     for (at, there) in there.iter().enumerate() {
         let Some(here) = here.get(at) else { return Some(format!("row {} is missing here", key(there))) };
-        if let Some(column) = (0..def.columns.len()).find(|column| !is_same(&there[*column], &here[*column]))
+        if let Some(column) = (0..query.types.len()).find(|column| !is_same(&there[*column], &here[*column]))
         {
             let name = &def.columns[column].name;
             return Some(match has_key_of(there, here) {

@@ -69,13 +69,16 @@ fn ask(conn: &mut Option<Connection>, opts: &Opts, status: &Status) -> Result<Ah
     };
     // The place first: what is committed between the two is behind neither.
     let end = source::log_end(conn)?;
-    let executed = source::executed(conn)?;
     let shown = status.snapshot();
+    let transactions = match source::has_gtids(conn)? {
+        true => Some(shown.executed.missing_of(&source::executed(conn)?)),
+        false => None,
+    };
     let bytes = match status.visible_place() {
         Some(visible) => bytes_between(conn, &visible, &end)?,
         None => None,
     };
-    Ok(Ahead { transactions: shown.executed.missing_of(&executed), bytes, end })
+    Ok(Ahead { transactions, bytes, end })
 }
 
 /// Bytes of the source's log from one place to another; `None` if it has no file of that name any more.

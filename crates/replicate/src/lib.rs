@@ -12,6 +12,7 @@
 //! - `stream`, `copy`: the threads that read
 //! - `follow`: the thread that applies
 //! - `compare`: whether what is here is the source's
+//! - `promote`: what a promotion does at the source
 //! - `state`: what is in force, and the tables that are not followed (yet)
 //!
 //! SQL comes in by [`Definitions`]: this crate knows neither sessions nor executors.
@@ -22,11 +23,11 @@ mod compare;
 mod copy;
 mod error;
 mod follow;
-pub mod gtid;
 mod inbox;
 mod lag;
 mod patterns;
 mod probe;
+pub mod promote;
 pub mod publish;
 pub mod source;
 mod state;
@@ -46,6 +47,7 @@ use follow::{Announcement, Follower, Run, Withholdings};
 use inbox::Inbox;
 use state::State;
 
+pub use avocet_types::gtid;
 pub use binlog::SessionOfQuery;
 pub use compare::{Compared, Rows, Verdict};
 pub use error::{ReplicateError, Result};

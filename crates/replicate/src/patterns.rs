@@ -40,7 +40,7 @@ impl Patterns {
 }
 
 impl Pattern {
-    fn has(&self, database: &str, table: &str) -> bool {
+    pub fn has(&self, database: &str, table: &str) -> bool {
         is_like(database, &self.database) && self.table.as_ref().is_none_or(|like| is_like(table, like))
     }
 }

@@ -4,7 +4,7 @@
 //! Tables that are followed exactly are the rule and are not listed.
 //!
 //! ```text
-//!  version u8 = 1 │ source's UUID │ GTIDs as text │ [pending definition: GTID, fingerprint, tables] │
+//!  version u8 = 1 or 2 │ source's UUID │ GTIDs as text │ [2: log file, offset u64] │ [pending definition: GTID, fingerprint, tables] │
 //!  tables: count, { database, name, state u8, … } │ prepared XA transactions: count, { id, tables }
 //! ```
 //!
@@ -41,6 +41,8 @@ pub struct State {
     /// `server_uuid` of the source.
     pub source: String,
     pub executed: GtidSet,
+    /// Of a MySQL that gives its transactions no identifiers: all before this place in its log is in force, and `executed` is empty.
+    pub place: Option<LogPlace>,
     /// A definition that is about to be changed, or has just been.
     pub pending: Option<Pending>,
     pub tables: BTreeMap<TableName, TableState>,
@@ -51,6 +53,7 @@ pub struct State {
 /// A change of definitions that commits before its position does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
+    /// Names the transaction: its GTID, or its place.
     pub gtid: String,
     /// Of all definitions before it.
     pub before: u64,
@@ -86,14 +89,33 @@ impl LogPlace {
         let number = |file: &str| file.rsplit('.').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
         (number(&self.file), self.offset) >= (number(&other.file), other.offset)
     }
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.put_bytes(self.file.as_bytes());
+        to.put_u64(self.offset);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { file: text(from)?, offset: from.u64("a place in a log")? })
+    }
+}
+
+impl std::fmt::Display for LogPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.offset)
+    }
 }
 
 impl State {
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Vec::new();
-        to.put_u8(1);
+        // Positions with GTIDs are as they were before there were others.
+        to.put_u8(if self.place.is_some() { 2 } else { 1 });
         to.put_bytes(self.source.as_bytes());
         to.put_bytes(self.executed.to_string().as_bytes());
+        if let Some(place) = &self.place {
+            place.encode(&mut to);
+        }
         match &self.pending {
             None => to.put_u8(0),
             Some(pending) => {
@@ -119,11 +141,13 @@ impl State {
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         const WHAT: &str = "position of a source";
         let mut from = Reader::new(bytes);
-        if from.u8(WHAT)? != 1 {
+        let version = from.u8(WHAT)?;
+        if !(1..=2).contains(&version) {
             return Err(from.malformed("version of a position"));
         }
         let source = text(&mut from)?;
         let executed = text(&mut from)?.parse().map_err(|_| from.malformed("GTIDs"))?;
+        let place = if version == 2 { Some(LogPlace::decode(&mut from)?) } else { None };
         let pending = match from.u8(WHAT)? {
             0 => None,
             _ => Some(Pending { gtid: text(&mut from)?, before: from.u64(WHAT)? }),
@@ -140,7 +164,7 @@ impl State {
             let names = (0..count).map(|_| read_name(&mut from)).collect::<Result<_, _>>()?;
             prepared.insert(id, names);
         }
-        Ok(Self { source, executed, pending, tables, prepared })
+        Ok(Self { source, executed, place, pending, tables, prepared })
     }
 }
 
@@ -174,8 +198,7 @@ impl TableState {
             }
             Self::CatchingUp { until } => {
                 to.put_u8(2);
-                to.put_bytes(until.file.as_bytes());
-                to.put_u64(until.offset);
+                until.encode(to);
             }
             Self::Refused { why } => {
                 to.put_u8(3);
@@ -194,10 +217,7 @@ impl TableState {
                 let values = (0..count).map(|_| read_value(from)).collect::<Result<Vec<_>, _>>()?;
                 Self::Copying { definition, after: (count > 0).then_some(values) }
             }
-            2 => {
-                let file = text(from)?;
-                Self::CatchingUp { until: LogPlace { file, offset: from.u64(WHAT)? } }
-            }
+            2 => Self::CatchingUp { until: LogPlace::decode(from)? },
             3 => Self::Refused { why: text(from)? },
             _ => return Err(from.malformed(WHAT)),
         })
@@ -294,6 +314,7 @@ mod tests {
         let state = State {
             source: "3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
             executed: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:tag:2".parse().expect("a set"),
+            place: None,
             pending: Some(Pending { gtid: "g".into(), before: 7 }),
             tables: BTreeMap::from([
                 (name("a"), TableState::Waiting { why: "new".into() }),
@@ -304,10 +325,13 @@ mod tests {
             ]),
             prepared: BTreeMap::from([(b"xid".to_vec(), vec![name("a"), name("b")])]),
         };
-        let bytes = state.encode();
-        assert_eq!(State::decode(&bytes), Ok(state));
-        for cut in 0..bytes.len() {
-            assert!(State::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        let place = Some(LogPlace { file: "mysql-bin.000123".into(), offset: 157 });
+        for state in [State { executed: GtidSet::default(), place, ..state.clone() }, state] {
+            let bytes = state.encode();
+            assert_eq!(State::decode(&bytes), Ok(state));
+            for cut in 0..bytes.len() {
+                assert!(State::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+            }
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub source_uuid: String,
     pub place: LogPlace,
     pub executed: GtidSet,
+    /// The source gives no GTIDs.
+    pub by_place: bool,
     pub last_error: Option<String>,
     /// Seconds between a commit at the source and now, of the newest that is in force; `None` if nothing is waited for.
     pub seconds_behind: Option<u64>,
@@ -47,7 +49,8 @@ pub struct Snapshot {
 /// How far the source is ahead of what is visible here, as of the last second.
 #[derive(Clone, Debug, Default)]
 pub struct Ahead {
-    pub transactions: u64,
+    /// `None` if the source gives them no identifiers.
+    pub transactions: Option<u64>,
     /// Of its log; `None` while it is not known what of that is visible here.
     pub bytes: Option<u64>,
     /// Where its log ends.
@@ -220,6 +223,7 @@ impl Status {
     pub fn set_tables(&self, state: &State) {
         let mut inner = self.inner.lock();
         inner.shown.source_uuid.clone_from(&state.source);
+        inner.shown.by_place = state.place.is_some();
         let told = |state: &TableState| match state {
             TableState::Waiting { why } => format!("waiting to be copied: {why}"),
             TableState::Copying { .. } => "being copied".to_owned(),
@@ -274,7 +278,8 @@ impl Status {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let behind = (now.as_micros() as i64 - inner.committed_us).max(0) as u64 / 1_000_000;
         // After a start the stream may not have told yet what comes.
-        let has_all = shown.ahead.as_ref().is_none_or(|ahead| ahead.transactions == 0);
+        let has_all =
+            shown.ahead.as_ref().is_none_or(|ahead| ahead.transactions.is_none_or(|behind| behind == 0));
         shown.seconds_behind = match shown.phase {
             Phase::Following if inner.is_idle && has_all => Some(0),
             Phase::Following => Some(behind),
@@ -295,6 +300,31 @@ impl Status {
     /// Whether every table that can be followed has been followed at some moment.
     pub fn has_copied_all(&self) -> bool {
         self.inner.lock().followed_from_start
+    }
+
+    /// As [`Self::wait_for`], but no longer than anything becomes visible at all.
+    ///
+    /// # Errors
+    /// Why nothing more becomes visible.
+    pub fn wait_unless_broken(
+        &self,
+        wanted: &GtidSet,
+        at_most: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<bool, Broken> {
+        let begin = Instant::now();
+        let mut inner = self.inner.lock();
+        while !inner.shown.executed.contains_all(wanted) {
+            if let Some(broken) = inner.broken() {
+                return Err(broken);
+            }
+            let left = at_most.saturating_sub(begin.elapsed());
+            if left.is_zero() || stop() {
+                return Ok(false);
+            }
+            self.moved.wait_for(&mut inner, left.min(LOOK));
+        }
+        Ok(true)
     }
 
     /// Waits until all of these transactions are visible here; false if the time was too short, or `stop` says so.

@@ -1,5 +1,5 @@
 //! The source's binary log as it grows, from the GTIDs that are in force on: COM_BINLOG_DUMP_GTID, or COM_BINLOG_DUMP of a session that
-//! has told a MariaDB where it stands.
+//! has told a MariaDB where it stands; or from a place in it, of a source without GTIDs.
 //!
 //! Compressed transactions and events come apart here, and checksums are verified. A stream that is silent for longer than heartbeats
 //! are apart has broken.
@@ -25,8 +25,16 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// Silence of this length means that the connection is gone.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// Where a stream begins.
+pub enum From {
+    /// Behind these transactions.
+    Gtids(GtidSet),
+    /// At a place in the log, of a source that gives no identifiers.
+    Place(LogPlace),
+}
+
 /// Starts a thread that hands the stream's events on until it ends.
-pub fn start(opts: Opts, flavor: Flavor, server_id: u32, from: GtidSet, inbox: Arc<Inbox>) {
+pub fn start(opts: Opts, flavor: Flavor, server_id: u32, from: From, inbox: Arc<Inbox>) {
     let stream = inbox.begin_stream();
     let spawned = std::thread::Builder::new().name("replica-stream".into()).spawn({
         let inbox = inbox.clone();
@@ -67,7 +75,7 @@ fn follow(
     opts: Opts,
     flavor: Flavor,
     server_id: u32,
-    from: &GtidSet,
+    from: &From,
     stream: u64,
     inbox: &Inbox,
 ) -> Result<Closed> {
@@ -77,19 +85,40 @@ fn follow(
     conn.query_drop(format!("SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"))?;
     conn.query_drop("SET @source_binlog_checksum = 'ALL'")?;
     let request = BinlogRequest::new(server_id);
-    let request = match flavor {
-        Flavor::MySql => request.with_use_gtid(true).with_sids(sids(from)?),
-        Flavor::MariaDb => {
+    let mut passed_over = None;
+    let request = match (flavor, from) {
+        (Flavor::MySql, From::Gtids(set)) => request.with_use_gtid(true).with_sids(sids(set)?),
+        (Flavor::MariaDb, From::Gtids(set)) => {
             // It knows identifiers, and finds it an error if the source has not what comes next.
             conn.query_drop("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1")?;
-            conn.query_drop(format!("SET @slave_connect_state = '{from}'"))?;
+            conn.query_drop(format!("SET @slave_connect_state = '{set}'"))?;
             request
+        }
+        (_, From::Place(place)) => {
+            let request = request.with_filename(place.file.as_bytes());
+            match u32::try_from(place.offset) {
+                Ok(offset) => request.with_pos(offset),
+                // The request has no room for it.
+                Err(_) => {
+                    passed_over = Some(place);
+                    request.with_pos(4u32)
+                }
+            }
         }
     };
     let mut place = LogPlace::default();
     for event in conn.get_binlog_stream(request)? {
         let event = event.map_err(refusal)?;
         verify(&event)?;
+        if let Some(until) = passed_over
+            && !matches!(event.header().event_type_raw(), kind::ROTATE | kind::FORMAT_DESCRIPTION)
+        {
+            move_to(&mut place, event.header().log_pos());
+            if until.reaches(&place) {
+                continue;
+            }
+            passed_over = None;
+        }
         match hand_on(&event, &mut place, stream, inbox)? {
             Ok(()) => {}
             Err(Closed) => return Ok(Closed),
@@ -103,7 +132,11 @@ fn refusal(error: mysql::Error) -> ReplicateError {
     match &error {
         mysql::Error::MySqlError(refused) if refused.code == 1236 => {
             let text = refused.message.clone();
-            match text.contains("purged") {
+            // The last two of a place in a log file: the file is gone, or another one has its name.
+            let is_gone = text.contains("purged")
+                || text.contains("Could not find first log file")
+                || text.contains("from position > file size");
+            match is_gone {
                 true => ReplicateError::Purged(text),
                 // As MySQL says it, and MariaDB.
                 false
@@ -169,6 +202,11 @@ fn hand_on(event: &Event, place: &mut LogPlace, stream: u64, inbox: &Inbox) -> R
         }
         kind::GTID | kind::GTID_TAGGED => {
             let begins = binlog::begins(event)?;
+            moves(place);
+            Ok(push(FromStream::Transaction { begins, place: place.clone() }))
+        }
+        kind::ANONYMOUS_GTID => {
+            let begins = binlog::begins_anonymous(event)?;
             moves(place);
             Ok(push(FromStream::Transaction { begins, place: place.clone() }))
         }

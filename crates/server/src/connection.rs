@@ -128,6 +128,7 @@ impl<F: SessionFactory> Connection<F> {
         let interrupt = self.registration.interrupt.clone();
         // One wait for the whole connection: statements do not begin it anew.
         let mut ended = pin!(ended(&interrupt));
+        let mut replaced = self.behind.as_ref().map(|behind| behind.replaced());
         loop {
             self.registration.sleep();
             if self.shared.registry.is_stopping() {
@@ -136,6 +137,11 @@ impl<F: SessionFactory> Connection<F> {
             let Self { wire, behind, .. } = self;
             let command = tokio::select! {
                 biased;
+                // What is sent to the source now would be answered from the past.
+                () = behind::replaced(replaced.as_mut()) => {
+                    self.wire.out.set_sequence(1);
+                    return self.say_goodbye(behind::has_replaced()).await;
+                }
                 command = wire.command() => Some(command),
                 () = &mut ended => None,
                 () = behind::unasked(behind.as_deref_mut()) => return self.pass_unasked().await,

@@ -16,7 +16,9 @@
 //!    the client's session and in words of the front's own: how the two servers read the client's text does not matter for that.
 //! 2. And only outside of transactions and with settings that this server has, too: the session here is given those that the source
 //!    tells of (`view`), after every statement that may have changed them.
-//! 3. What fails here before the client has got anything runs on the source; nothing is answered from data that is known to be
+//! 3. Once this server has taken the source's place, nobody is led to that one: connections through the front end between two
+//!    commands, and new ones are ordinary ones of this server, with its accounts.
+//! 4. What fails here before the client has got anything runs on the source; nothing is answered from data that is known to be
 //!    older than the session asks for.
 
 pub(crate) mod costs;
@@ -37,6 +39,7 @@ use std::time::Duration;
 use avocet_channel::Interrupt;
 use avocet_session::api::{Freshness, Journal};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 
 use costs::Costs;
@@ -76,6 +79,9 @@ pub trait Source: Send + Sync + 'static {
 
     fn tls(&self) -> &SourceTls;
 
+    /// Whether this server has taken its place: then clients are served as everywhere else.
+    fn replaced(&self) -> watch::Receiver<bool>;
+
     /// Why a table of it cannot be read here; `None` if it can, or is no table.
     fn why_not_followed(&self, database: &str, table: &str) -> Option<String>;
 
@@ -105,6 +111,10 @@ impl Front {
             connector,
             threads: Mutex::default(),
         })
+    }
+
+    pub fn is_replaced(&self) -> bool {
+        *self.source.replaced().borrow()
     }
 
     /// A client has come, which the source knows by this number.

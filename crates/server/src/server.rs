@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avocet_session::api::{ClientMemory, Journal, SessionFactory};
+use avocet_types::error::ErrorCode;
 use tokio_rustls::TlsAcceptor;
 
 use crate::auth::Accounts;
@@ -99,6 +100,7 @@ pub(crate) struct Shared<F> {
     pub factory: F,
     /// What buffers of connections are counted against.
     pub memory: Option<Arc<dyn ClientMemory>>,
+    pub accounts: Arc<dyn Accounts>,
     pub authenticator: Authenticator,
     pub tls: Option<TlsAcceptor>,
     pub registry: Arc<Registry>,
@@ -148,9 +150,10 @@ impl<F: SessionFactory> Server<F> {
         let registry = Arc::new(Registry::default());
         let watched = workers.watch(registry.clone(), options.fatal_hold);
         watched.map_err(|source| StartError::Threads { source })?;
-        let authenticator = Authenticator::new(accounts, rsa);
+        let authenticator = Authenticator::new(accounts.clone(), rsa);
         let memory = factory.client_memory();
-        let shared = Shared { options, factory, memory, authenticator, tls: Some(tls), registry };
+        let tls = Some(tls);
+        let shared = Shared { options, factory, memory, accounts, authenticator, tls, registry };
         Ok(Self { shared: Arc::new(shared), listeners, workers, root_is_open })
     }
 
@@ -229,6 +232,10 @@ async fn accept<F: SessionFactory>(
     }
 }
 
+/// An address that was the source's is open to others than this machine.
+const OPEN_ROOT: &str = "This server has taken the source's place, and its account root has no password: set one \
+                         (ALTER USER 'root'@'localhost' IDENTIFIED BY '...') where it listens as itself";
+
 fn admit<F: SessionFactory>(
     shared: &Arc<Shared<F>>,
     workers: &Workers,
@@ -236,9 +243,22 @@ fn admit<F: SessionFactory>(
     peer: Peer,
     speaks: &Speaks,
 ) {
-    match shared.registry.enter(peer.to_string()) {
+    let mut speaks = speaks.clone();
+    let mut is_open = false;
+    if let Speaks::Front(front) = &speaks
+        && front.is_replaced()
+    {
+        // Clients of the source are this server's own from now on.
+        speaks = Speaks::MySql;
+        is_open = !peer.is_on_this_machine() && shared.accounts.root_is_open();
+    }
+    let entered = match is_open {
+        true => Err(ErrorCode::HOST_NOT_PRIVILEGED.because(OPEN_ROOT)),
+        false => shared.registry.enter(peer.to_string()),
+    };
+    match entered {
         Ok(registration) => {
-            let (shared, speaks) = (shared.clone(), speaks.clone());
+            let shared = shared.clone();
             // The socket has left the event queue of the thread that accepts for that of its worker.
             workers.spawn(registration.id, async move {
                 let Ok(transport) = client.register() else { return };

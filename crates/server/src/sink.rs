@@ -6,6 +6,7 @@ use std::time::Duration;
 use arrow::record_batch::RecordBatch;
 use avocet_channel::{LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status};
 use avocet_types::temporal::TimeZone;
+use avocet_types::text::{with_zeros, write_text};
 use avocet_types::{Datum, SqlType};
 use parking_lot::Mutex;
 
@@ -35,6 +36,8 @@ pub struct WireSink<'a> {
     pub line: &'a Mutex<Line>,
     /// Types of the current result's columns.
     pub types: &'a mut Vec<SqlType>,
+    /// Of those of ZEROFILL, how many characters their texts have at least.
+    pub zero_filled: Vec<(usize, u8)>,
     /// Of the session, at the current result.
     pub zone: TimeZone,
     pub rows: Rows<'a>,
@@ -55,6 +58,28 @@ impl WireSink<'_> {
     /// Writes one row, whose cells `value` gives.
     #[inline]
     fn encode<'v>(&mut self, value: impl Fn(usize) -> Datum<'v>) -> Result<(), SinkError> {
+        if self.zero_filled.is_empty() || !matches!(self.rows, Rows::Text) {
+            return self.encode_in_charset(value);
+        }
+        let (filled, types) = (std::mem::take(&mut self.zero_filled), self.types.clone());
+        let zone = self.zone;
+        let encoded = self.encode_in_charset(|at| match filled.iter().find(|(column, _)| *column == at) {
+            Some((_, width)) => match value(at) {
+                Datum::Null => Datum::Null,
+                number => {
+                    let mut text = Vec::new();
+                    write_text(&number, &types[at], zone, &mut text);
+                    Datum::Bytes(with_zeros(text, (*width).into()).into())
+                }
+            },
+            None => value(at),
+        });
+        self.zero_filled = filled;
+        encoded
+    }
+
+    #[inline]
+    fn encode_in_charset<'v>(&mut self, value: impl Fn(usize) -> Datum<'v>) -> Result<(), SinkError> {
         match self.status.results {
             None => self.encode_plain(value),
             Some(charset) => self.encode_plain(|at| charset::encode_datum(value(at), charset)),
@@ -116,6 +141,9 @@ impl WireSink<'_> {
         self.zone = zone;
         self.types.clear();
         self.types.extend(columns.iter().map(|column| column.ty));
+        self.zero_filled.clear();
+        let filled = columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.flags.zerofill?)));
+        self.zero_filled.extend(filled);
     }
 
     fn end_columns(&mut self, of_what: StatusFlags) -> Result<(), SinkError> {
@@ -130,7 +158,7 @@ impl WireSink<'_> {
 impl ResultSink for WireSink<'_> {
     fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
         self.begin_result(columns, zone);
-        column::definitions(self.out, columns, self.status.results);
+        column::definitions(self.out, columns, &self.status);
         self.end_columns(StatusFlags::empty())
     }
 
@@ -140,7 +168,7 @@ impl ResultSink for WireSink<'_> {
 
     fn out_parameters(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
         self.begin_result(columns, zone);
-        column::definitions(self.out, columns, self.status.results);
+        column::definitions(self.out, columns, &self.status);
         self.end_columns(StatusFlags::SERVER_PS_OUT_PARAMS | StatusFlags::SERVER_MORE_RESULTS_EXISTS)
     }
 
@@ -148,8 +176,13 @@ impl ResultSink for WireSink<'_> {
         if self.status.results.is_some() {
             return self.columns(&columns.list, zone);
         }
+        let collation = self.status.results_collation;
+        let (encoded_for, packets) =
+            columns.encoded.get_or_init(|| (collation, column::encoded(&columns.list, collation)));
+        if *encoded_for != collation {
+            return self.columns(&columns.list, zone);
+        }
         self.begin_result(&columns.list, zone);
-        let packets = columns.encoded.get_or_init(|| column::encoded(&columns.list));
         self.out.put_packets(packets);
         self.end_columns(StatusFlags::empty())
     }
@@ -158,7 +191,7 @@ impl ResultSink for WireSink<'_> {
         if row.len() != self.types.len() {
             return Err(SinkError::Mismatch);
         }
-        if self.status.results.is_some() {
+        if self.status.results.is_some() || !self.zero_filled.is_empty() {
             return self.encode(|at| row[at].clone());
         }
         match self.rows {

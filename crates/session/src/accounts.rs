@@ -81,7 +81,7 @@ impl Session {
         let may_grant = self.check_may_grant_roles(&roles);
         let may_change = self.may_change_system_users();
         let mut existing = Vec::new();
-        self.change_accounts(|catalog| {
+        self.change_accounts_told(if_not_exists, |catalog| {
             existing = named(catalog, given.keys(), true);
             if !existing.is_empty() && !if_not_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"CREATE USER", &existing.join(",")]));
@@ -121,7 +121,7 @@ impl Session {
         let (own, now) = (self.account_name(&UserName::CurrentUser), self.clock_us());
         let may_change = self.may_change_system_users();
         let mut missing = Vec::new();
-        self.change_accounts(|catalog| {
+        self.change_accounts_told(if_exists, |catalog| {
             missing = named(catalog, given.keys(), false);
             if !missing.is_empty() && !if_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"ALTER USER", &missing.join(",")]));

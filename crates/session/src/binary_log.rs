@@ -17,6 +17,18 @@ pub trait BinaryLog: std::fmt::Debug + Send + Sync {
     /// Names and sizes of its files.
     fn files(&self) -> Vec<(String, u64)>;
 
+    /// Ends the last file and begins another; whether that is done: not if it was stopped, or nothing is written any more. Blocks.
+    fn rotate(&self, stop: &dyn Fn() -> bool) -> bool;
+
+    /// Deletes the files before this one; `None` if there is no such file.
+    fn purge_to(&self, name: &str) -> Option<io::Result<()>>;
+
+    /// Deletes the files that ended before this, in seconds since 1970.
+    ///
+    /// # Errors
+    /// Files that cannot be deleted.
+    fn purge_before(&self, seconds: u64) -> io::Result<()>;
+
     /// Waits until all transactions of a set are in it, but no longer than this; whether they are. `None` if the text is no set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
 

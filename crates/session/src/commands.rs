@@ -1,5 +1,5 @@
 //! The `Com_…` counters: how often statements of each kind were run. Those that have compiled plans count apart, in
-//! [`Counters`](crate::status::Counters): this is asked for on the general path alone.
+//! [`Counters`](crate::counters::Counters): this is asked for on the general path alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,6 +42,7 @@ const NAMES: &[&str] = &[
     "Com_lock_tables",
     "Com_optimize",
     "Com_prepare_sql",
+    "Com_purge",
     "Com_release_savepoint",
     "Com_rename_table",
     "Com_rename_user",
@@ -118,6 +119,7 @@ fn name_of(kind: &StatementKind) -> Option<&'static str> {
         S::Prepare { .. } => "Com_prepare_sql",
         S::Execute { .. } => "Com_execute_sql",
         S::Deallocate(_) => "Com_dealloc_sql",
+        S::PurgeLogs(_) => "Com_purge",
         S::Kill { .. } => "Com_kill",
         S::Do(_) => "Com_do",
         S::Call { .. } => "Com_call_procedure",
@@ -125,7 +127,7 @@ fn name_of(kind: &StatementKind) -> Option<&'static str> {
         S::Check { .. } => "Com_check",
         S::Checksum { .. } => "Com_checksum",
         S::Optimize(_) => "Com_optimize",
-        S::CheckReplication { .. } => return None,
+        S::CheckReplication { .. } | S::PromoteReplica(_) => return None,
         S::CreateUser { .. } => "Com_create_user",
         S::AlterUser { .. } => "Com_alter_user",
         S::DropUser { .. } => "Com_drop_user",

@@ -7,37 +7,27 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use avocet_channel::Interruption;
 use avocet_channel::blocking::blocking;
-use avocet_channel::{Interrupt, Interruption};
 use avocet_engine::{Engine, EngineOptions, GrantScope, MemoryBudget, Privileges, UserDef};
-use avocet_fusion::Analytics;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Collation, Value};
 use parking_lot::Mutex;
 
 use super::api::{AccountName, ClientMemory, ConnectionRow, Connections, SessionFactory, SessionInfo};
-use super::binary_log::{BinaryLog, Replicas};
+use super::binary_log::BinaryLog;
 use super::commands::Commands;
+use super::counters::Counters;
 use super::guard::ADMINISTRATORS;
-use super::named_locks::NamedLocks;
 use super::persisted::Persisted;
 use super::plan_cache::PlanCache;
 use super::privileges::Access;
 use super::replication::Replication;
 use super::routing::Journal;
+use super::shared::{Passwords, Shared};
 use super::state::Session;
-use super::status::Counters;
 use super::summaries::Summaries;
 use super::variables::{Globals, VARIABLES, Values, find};
-
-/// What is kept of passwords, by authentication plugin. The arithmetic belongs to the protocol server.
-pub trait Passwords: Send + Sync {
-    /// What `plugin` stores for a password; `None` if there is no such plugin.
-    fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>>;
-
-    /// Whether what `plugin` stored is of a password.
-    fn is_password(&self, plugin: &str, stored: &[u8], password: &[u8]) -> bool;
-}
 
 /// For use without a protocol server: no password can be set.
 struct NoPasswords;
@@ -56,35 +46,6 @@ impl Passwords for NoPasswords {
 /// An open database. A cheap handle.
 #[derive(Clone)]
 pub struct Database(pub(super) Arc<Shared>);
-
-pub(super) struct Shared {
-    pub engine: Arc<Engine>,
-    pub globals: Arc<Globals>,
-    pub passwords: Box<dyn Passwords>,
-    pub counters: Counters,
-    pub commands: Commands,
-    pub plans: PlanCache,
-    pub summaries: Summaries,
-    pub locks: Arc<NamedLocks>,
-    /// Where queries put what does not fit into memory.
-    pub spill: OnceLock<PathBuf>,
-    /// Started with the first query that needs it.
-    pub analytics: OnceLock<Analytics>,
-    /// Held by who starts them.
-    pub analytics_start: Mutex<()>,
-    /// Of a server that follows another.
-    pub replication: Arc<OnceLock<Arc<dyn Replication>>>,
-    /// Of a server that others may follow.
-    pub binary_log: Arc<OnceLock<Arc<dyn BinaryLog>>>,
-    pub replicas: Arc<Replicas>,
-    /// Of a server that stands before the one that it follows.
-    pub journal: Arc<Journal>,
-    /// How many prepared statements there are.
-    pub prepared: AtomicUsize,
-    /// What SET PERSIST has told it to keep.
-    pub persisted: Persisted,
-    next_embedded: AtomicU32,
-}
 
 impl Database {
     /// Opens a data directory, made if there is none, with default options.
@@ -291,10 +252,4 @@ impl Connections for NoConnections {
     }
 
     fn set_database(&self, _connection_id: u32, _database: Option<&str>) {}
-}
-
-/// A request to stop what a session runs, in the form in which the engine asks for it.
-pub(super) fn stop_request(interrupt: &Arc<Interrupt>) -> Arc<dyn Fn() -> bool + Send + Sync> {
-    let interrupt = interrupt.clone();
-    Arc::new(move || interrupt.get().is_some())
 }

@@ -4,13 +4,15 @@ pub(crate) mod alter;
 mod checks;
 mod columns;
 mod foreign_keys;
-mod fulltext;
+mod functional;
 mod generated;
 mod how;
 mod indexes;
+mod kept_keys;
 mod partitions;
 mod temporary;
 mod views;
+mod zero_dates;
 
 pub(crate) use columns::of_query as columns_of_query;
 pub(crate) use columns::type_of;
@@ -25,6 +27,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{IndexKind, TableDef};
 
 use super::binary_log::tell_as;
+use super::engines;
 use super::info_schema;
 use super::run::{Done, Outcome, Text};
 use super::settings::collation_of;
@@ -217,7 +220,7 @@ impl Session {
         let auto_increment = create.options.auto_increment;
         let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
         let engine = self.shared.engine.clone();
-        self.warn_of_fulltext(&def, None);
+        self.warn_of_kept_keys(&def, None);
         blocking(|| engine.create_table_with(def, auto_increment, checks, wait))?;
         Ok(Outcome::ok())
     }
@@ -241,8 +244,9 @@ impl Session {
             let selected = columns.len();
             let def = self.table_def(create, database, name, columns, text)?;
             self.check_primary_key(&def)?;
+            self.check_zero_defaults(&def)?;
             let mut rows = self.begin_filling(bound, tables, text).await?;
-            let first = def.columns.len() - selected.min(def.columns.len());
+            let first = def.own_columns().len() - selected.min(def.own_columns().len());
             blocking(|| {
                 let filled = engine.create_unfinished(def.clone())?;
                 let next = auto_increment.unwrap_or(1);
@@ -318,6 +322,7 @@ impl Session {
         def.foreign_keys.clear();
         def.indexes.iter_mut().for_each(|index| index.generated = false);
         def.checks = checks::like(&def, &def.name);
+        self.check_zero_defaults(&def)?;
         if temporary {
             if def.partitioning.is_some() {
                 return Err(ErrorCode::PARTITION_NO_TEMPORARY.with(&[]));
@@ -391,9 +396,8 @@ fn refuse_unserved(create: &CreateTable) -> Result<(), SqlError> {
 }
 
 fn check_options(options: &TableOptions) -> Result<(), SqlError> {
-    const ENGINES: &[&str] = &["innodb", "avocet", "myisam", "memory", "heap", "archive", "csv"];
     match &options.engine {
-        Some(engine) if !ENGINES.iter().any(|known| known.eq_ignore_ascii_case(engine)) => {
+        Some(engine) if engines::engine_name(engine).is_none() => {
             Err(ErrorCode::UNKNOWN_STORAGE_ENGINE.with(&[engine]))
         }
         _ => Ok(()),

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
 use avocet_channel::{OkReply, OutputColumn, ResultSink, SinkError, Status};
-use avocet_point::{self as point, PointPlan, Refusal, Verb};
+use avocet_point::{self as point, Measurements, PointPlan, Refusal, Verb};
 use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast;
 use avocet_sql::parse::statement::{Statement, StatementKind};
@@ -16,7 +16,7 @@ use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, SqlType};
 
 use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
-use super::point::ReadAt;
+use super::point::{ReadAt, With};
 use super::run::{Outcome, Text};
 use super::select::BoundNow;
 use super::state::Session;
@@ -112,9 +112,8 @@ impl Session {
         analyze: bool,
         text: &Text<'_>,
     ) -> Result<Option<Step>, SqlError> {
-        let mut step = plan.steps();
         if !analyze {
-            return Ok(Some(step));
+            return Ok(Some(plan.steps(None)));
         }
         if plan.verb() != Verb::Select || plan.locks() {
             return Err(unsupported("EXPLAIN ANALYZE of a statement that locks rows"));
@@ -123,13 +122,16 @@ impl Session {
         let own_rows = query.map_or(Ok(Vec::new()), |bound| self.own_rows_of(&bound.query))?;
         let mark = self.begin_query(plan.tables().next().is_some())?;
         let begin = Instant::now();
-        let result = self.execute_plan(plan, text.params, ReadAt::Snapshot, &own_rows, &mut rows);
+        let measurements = Measurements::default();
+        let with = With { given: &own_rows, measurements: Some(&measurements) };
+        let result = self.execute_plan(plan, text.params, ReadAt::Snapshot, with, &mut rows);
         let all_ms = begin.elapsed().as_secs_f64() * 1e3;
         let first_ms = rows.first.map_or(all_ms, |first| (first - begin).as_secs_f64() * 1e3);
         match self.end_query(mark, result).await? {
             point::Outcome::Declined => Ok(None),
             _ => {
                 let rows = rows.rows as f64;
+                let mut step = plan.steps(Some(&measurements));
                 step.actual = Some(Measured { rows, loops: 1, first_ms, all_ms, memory: None });
                 Ok(Some(step))
             }

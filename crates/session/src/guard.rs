@@ -4,6 +4,7 @@ use avocet_engine::Privileges;
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::state::Session;
+use super::variables::Changes;
 
 /// Who has any of these may change what others may not, and gets in when the server is full.
 pub(super) const ADMINISTRATORS: Privileges = Privileges::SUPER.or(Privileges::CONNECTION_ADMIN);
@@ -19,13 +20,4 @@ impl Session {
             Changes::Nobody => Err(ErrorCode::OPTION_PREVENTS_STATEMENT.with(&[&"--super-read-only"])),
         }
     }
-}
-
-/// Whose changes the server takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Changes {
-    Anybody,
-    Administrators,
-    Nobody,
 }

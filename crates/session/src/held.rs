@@ -9,6 +9,7 @@ use avocet_sql::parse::statement::{InsertSource, StatementKind};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::text::without_members;
 use avocet_types::{SqlType, Value};
+use parking_lot::Mutex;
 
 use crate::bulk::string_bytes;
 
@@ -112,20 +113,27 @@ fn separators(sql: &[u8]) -> usize {
     count
 }
 
+/// Shared with what functions of the session's statements read.
+pub(crate) type VariableValues = Arc<Mutex<HashMap<String, (Value, SqlType)>>>;
+
 /// A session's user variables, by their names in lower case.
 pub(crate) struct UserVariables {
-    values: HashMap<String, (Value, SqlType)>,
+    values: VariableValues,
     bytes: usize,
     held: Held,
 }
 
 impl UserVariables {
     pub fn new(memory: &Arc<MemoryBudget>) -> Self {
-        Self { values: HashMap::new(), bytes: 0, held: Held::nothing(memory) }
+        Self { values: VariableValues::default(), bytes: 0, held: Held::nothing(memory) }
     }
 
-    pub fn get(&self, name: &str) -> Option<&(Value, SqlType)> {
-        self.values.get(name)
+    pub fn get(&self, name: &str) -> Option<(Value, SqlType)> {
+        self.values.lock().get(name).cloned()
+    }
+
+    pub fn values(&self) -> VariableValues {
+        self.values.clone()
     }
 
     /// # Errors
@@ -133,16 +141,16 @@ impl UserVariables {
     pub fn insert(&mut self, name: String, (value, ty): (Value, SqlType)) -> Result<(), SqlError> {
         let value = without_members(value, ty);
         let size = |value: &Value| name.len() + VARIABLE_BYTES + string_bytes(std::slice::from_ref(value));
-        let before = self.values.get(&name).map_or(0, |(value, _)| size(value));
+        let before = self.values.lock().get(&name).map_or(0, |(value, _)| size(value));
         let bytes = self.bytes - before + size(&value.0);
         self.held.resize(bytes, "user variables")?;
         self.bytes = bytes;
-        self.values.insert(name, value);
+        self.values.lock().insert(name, value);
         Ok(())
     }
 
     pub fn clear(&mut self) {
-        self.values = HashMap::new();
+        *self.values.lock() = HashMap::new();
         self.bytes = 0;
         self.held.resize(0, "").expect("less is not refused");
     }

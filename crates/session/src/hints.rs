@@ -3,7 +3,7 @@
 use avocet_sql::parse::hints::{HintValue, Hints};
 use avocet_types::{Datum, Value};
 
-use super::state::{Condition, Level, Session};
+use super::state::{Condition, Hinted, Level, Session};
 use super::variables::{VARIABLES, find};
 
 /// The variables that SET_VAR may set: MySQL's list, and those that only Avocet has.
@@ -55,13 +55,6 @@ const HINTABLE: &[&str] = &[
     "use_secondary_engine",
     "windowing_use_high_precision",
 ];
-
-/// What a statement with hints changed, until it ends.
-pub(super) struct Hinted {
-    before: Vec<(usize, Value)>,
-    /// What the hints are warned of: part of the statement's conditions, which begin anew with it.
-    pub conditions: Vec<Condition>,
-}
 
 impl Session {
     /// Sets what a statement's hints say; to be taken back by `end_hints`.

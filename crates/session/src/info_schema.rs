@@ -2,12 +2,17 @@
 //! `performance_schema`; `avocet`: what only this server has to tell.
 
 mod accounts;
+mod clients;
 mod digests;
 mod grants;
+mod innodb;
 mod own;
 mod partitions;
 mod performance;
 mod rare;
+mod shapes;
+mod statements;
+mod sys;
 mod tables;
 mod views;
 
@@ -19,43 +24,12 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
 
 use super::output::Rowset;
+use super::schemas::{MYSQL, OWN, PERFORMANCE, SYS};
 use super::state::Session;
 
+pub(super) use super::schemas::{NAME, SCHEMAS, is_digest_summary, is_open, is_schema, is_virtual};
 pub(super) use tables::status_of;
 pub(super) use views::type_of;
-
-/// The name of the schema, in MySQL's way of writing it.
-pub(super) const NAME: &str = "information_schema";
-
-pub(super) fn is_schema(name: &str) -> bool {
-    name.eq_ignore_ascii_case(NAME)
-}
-
-/// The schema of the grant tables, which are views of the catalog's accounts.
-const MYSQL: &str = "mysql";
-
-const PERFORMANCE: &str = "performance_schema";
-
-/// What no MySQL has. SHOW DATABASES does not list it: clients take what that lists for their own.
-const OWN: &str = "avocet";
-
-/// Those whose tables are filled when they are read, as far as they are listed.
-pub(super) const SCHEMAS: [&str; 3] = [NAME, MYSQL, PERFORMANCE];
-
-/// Whether a schema's tables are the server's own.
-pub(super) fn is_virtual(name: &str) -> bool {
-    is_open(name) || name == MYSQL
-}
-
-/// Whether everybody may read a schema's tables.
-pub(super) fn is_open(name: &str) -> bool {
-    is_schema(name) || name == PERFORMANCE || name == OWN
-}
-
-/// Whether it is the table of statements by digest, the only one that TRUNCATE TABLE begins anew.
-pub(super) fn is_digest_summary(schema: &str, name: &str) -> bool {
-    schema == PERFORMANCE && name == digests::NAME
-}
 
 /// A table of a schema: its shape, and what fills it.
 struct Virtual {
@@ -69,33 +43,42 @@ const LAST_ID: u32 = u32::MAX;
 fn all() -> &'static [Virtual] {
     static ALL: OnceLock<Vec<Virtual>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let mut views: Vec<_> = tables::TABLES
+        let views = tables::TABLES
             .iter()
             .chain(grants::TABLES)
             .chain(rare::TABLES)
             .chain(partitions::TABLES)
-            .chain(views::TABLES)
-            .map(|table| (NAME, table))
-            .collect();
-        // In alphabetical order, as SHOW TABLES lists them.
-        views.sort_by_key(|(_, (shape, _))| shape().name);
+            .chain(views::TABLES);
         let of = |schema, tables: &'static [tables::Entry]| tables.iter().map(move |table| (schema, table));
-        let shapes = views
-            .into_iter()
+        let listed = views
+            .map(|table| (NAME, table))
             .chain(of(MYSQL, accounts::TABLES))
             .chain(of(PERFORMANCE, digests::TABLES))
             .chain(of(PERFORMANCE, performance::TABLES))
             .chain(of(OWN, own::TABLES));
-        shapes
+        let mut all: Vec<_> = listed.map(|(schema, (shape, fill))| (schema, shape(), *fill)).collect();
+        all.extend(shapes::all());
+        // In alphabetical order, as SHOW TABLES lists them.
+        all.sort_by(|(a_schema, a, _), (b_schema, b, _)| (a_schema, a.name).cmp(&(b_schema, b.name)));
+        all.into_iter()
             .enumerate()
-            .map(|(at, (schema, (shape, fill)))| {
-                let mut def = shape().table_def();
+            .map(|(at, (schema, shape, fill))| {
+                let mut def = shape.table_def();
                 def.id = TableId(LAST_ID - at as u32);
                 schema.clone_into(&mut def.database);
-                Virtual { def: Arc::new(def), fill: *fill }
+                Virtual { def: Arc::new(def), fill }
             })
             .collect()
     })
+}
+
+/// `BASE TABLE`, `VIEW` or `SYSTEM VIEW`, as MySQL calls such a table.
+fn kind_of(table: &TableDef) -> &'static str {
+    match table.database.as_str() {
+        NAME => "SYSTEM VIEW",
+        SYS if table.name != "sys_config" => "VIEW",
+        _ => "BASE TABLE",
+    }
 }
 
 /// The tables of a schema.
@@ -130,5 +113,18 @@ impl Session {
         let mut rows = Rowset { name: NAME, columns, rows: Vec::new() };
         (table.fill)(self, &mut rows);
         Ok(rows.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_table_is_there_once() {
+        let mut names: Vec<_> = all().iter().map(|table| (&table.def.database, &table.def.name)).collect();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
     }
 }

@@ -25,11 +25,11 @@ use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, Value};
 
 use self::computed::check_given;
 use super::bulk::Bulk;
+use super::counters::Counter;
 use super::modify::Finds;
 use super::run::{Done, Outcome, Text};
 use super::select::Purpose;
 use super::state::{Level, Session};
-use super::status::Counter;
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value};
 
 /// How often a statement is bound anew because a view changed between binding and use.
@@ -484,7 +484,8 @@ impl Session {
         Ok(Given::Value(value, bound.ty))
     }
 
-    /// The value of an expression with subqueries, which must not read the table itself (error 1093).
+    /// The value of an expression with subqueries, which may read the table itself only under another name (error 1093): it
+    /// then has the rows that the statement has inserted so far.
     pub(super) async fn given_by_query(
         &mut self,
         expr: &Expr,
@@ -492,8 +493,9 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Given, SqlError> {
         let (bound, tables) = self.bind_and_hold(&Query::select_of([expr.clone()]), text)?;
-        if reads_directly(&bound.body, &inserter.table.def) {
-            return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&inserter.table.def.name]));
+        let def = &inserter.table.def;
+        if reads_directly(&bound.body, def, Some(&def.name)) {
+            return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&def.name]));
         }
         let mut rows = self.collected();
         self.run_bound(bound, tables, text, &mut rows, Purpose::Change).await?;
@@ -586,7 +588,7 @@ impl Session {
             Given::Value(Datum::Null, _)
                 if !column.nullable && inserter.expected_rows == 1 && !inserter.ignore =>
             {
-                Err(store_error(&StoreError::Null, &column.name, number))
+                Err(store_error(&StoreError::null_in(&column.ty), &column.name, number))
             }
             Given::Value(value, ty) => {
                 let stored = self.store(value, &ty, column, &inserter.storing, number)?;
@@ -624,7 +626,7 @@ impl Session {
 }
 
 /// The columns that an INSERT names, or all.
-fn targets(table: &TableHandle, insert: &Insert) -> Result<Vec<usize>, SqlError> {
+pub(super) fn targets(table: &TableHandle, insert: &Insert) -> Result<Vec<usize>, SqlError> {
     let Some(names) = &insert.columns else {
         return Ok((0..table.def.columns.len()).filter(|at| !table.def.columns[*at].invisible).collect());
     };

@@ -21,12 +21,12 @@ use avocet_types::expr::{EvalContext, Expr, RowProgram};
 use avocet_types::{Datum, SqlType};
 
 use super::collect::Collected;
+use super::counters::Counter;
 use super::info_schema;
 use super::point::ReadAt;
 use super::run::Text;
 use super::select::Purpose;
 use super::state::Session;
-use super::status::Counter;
 
 /// What a query's scans read.
 #[derive(Clone)]

@@ -8,15 +8,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use avocet_channel::blocking::blocking;
 use avocet_engine::{Privileges, Statement, run_as_statement};
-use avocet_sql::parse::statement::StatementKind;
-use avocet_types::error::SqlError;
+use avocet_sql::parse::statement::{PurgeLogs, StatementKind};
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Collation, Datum};
 
 use super::binary_log::{BinaryLog, DumpFrom, Dumping, Replica};
 use super::output::{COUNT, Rowset, text, varchar};
 use super::privileges::needs_one_of;
-use super::run::Text;
+use super::run::{Outcome, Text};
 use super::state::Session;
 
 /// 1236
@@ -32,7 +33,7 @@ impl Session {
     /// COM_REGISTER_SLAVE
     pub(super) fn note_replica(&mut self, mut replica: Replica) -> Result<(), SqlError> {
         self.check_replicates()?;
-        let uuid = self.user_variables.get("replica_uuid").or(self.user_variables.get("slave_uuid"));
+        let uuid = self.user_variables.get("replica_uuid").or_else(|| self.user_variables.get("slave_uuid"));
         if let Some((Datum::Str(uuid), _)) = uuid {
             replica.uuid = uuid.to_string();
         }
@@ -54,7 +55,7 @@ impl Session {
         self.check_replicates()?;
         let Some(log) = self.binary_log() else { return Err(refused("Binary log is not open")) };
         let variable = |names: [&str; 2]| {
-            names.iter().find_map(|name| self.user_variables.get(name)).map(|(value, _)| value.clone())
+            names.iter().find_map(|name| self.user_variables.get(name)).map(|(value, _)| value)
         };
         let is_none =
             |value: Datum<'_>| matches!(value, Datum::Str(name) if name.eq_ignore_ascii_case("NONE"));
@@ -106,6 +107,51 @@ impl Session {
             rows.push(vec![text(name), Datum::UInt(bytes), text("No")]);
         }
         Ok(rows)
+    }
+
+    /// FLUSH: of what may be flushed, only the binary log is kept where that tells.
+    pub(super) fn flush(&mut self, what: &[&str]) -> Result<Outcome, SqlError> {
+        if what.iter().any(|what| matches!(*what, "LOGS" | "BINARY LOGS"))
+            && let Some(log) = self.binary_log().cloned()
+        {
+            let interrupt = self.info.interrupt.clone();
+            let stop = || interrupt.get().is_some();
+            let is_done = blocking(|| log.rotate(&stop));
+            interrupt.check()?;
+            if !is_done {
+                return Err(ErrorCode::UNKNOWN_ERROR.because("the binary log is not written any more"));
+            }
+        }
+        Ok(Outcome::ok())
+    }
+
+    /// PURGE BINARY LOGS: of a moment that is none, nothing is that old.
+    pub(super) fn purge_logs(&mut self, purge: &PurgeLogs, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        let log = self.binary_log().cloned();
+        let purged = match purge {
+            PurgeLogs::To(name) => match log.map(|log| log.purge_to(name)) {
+                // The index has names without a folder.
+                Some(None) => {
+                    let message = "Target log not found in binlog index".into();
+                    return Err(SqlError { errno: 1373, sqlstate: *b"HY000", message });
+                }
+                Some(Some(purged)) => purged,
+                None => Ok(()),
+            },
+            PurgeLogs::Before(moment) => {
+                let seconds = match self.constant(moment, text)? {
+                    Datum::Int(seconds) => u64::try_from(seconds).unwrap_or(0),
+                    Datum::UInt(seconds) => seconds,
+                    Datum::Decimal(seconds) => seconds.to_f64() as u64,
+                    _ => 0,
+                };
+                log.map_or(Ok(()), |log| log.purge_before(seconds))
+            }
+        };
+        purged.map_err(|error| {
+            ErrorCode::UNKNOWN_ERROR.because(format!("files of the binary log cannot be deleted: {error}"))
+        })?;
+        Ok(Outcome::ok())
     }
 
     /// SHOW REPLICAS

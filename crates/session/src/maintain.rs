@@ -168,7 +168,7 @@ impl Session {
     }
 
     fn checksum_of(&mut self, table: &Arc<TableHandle>) -> Result<u32, SqlError> {
-        let columns = &table.def.columns;
+        let columns = table.def.own_columns();
         let request = ScanRequest { columns: (0..columns.len()).collect(), ..ScanRequest::default() };
         let scan = self.txn().reader().scan(table, request);
         let cancellation = Cancellation::after(&self.info.interrupt, None);

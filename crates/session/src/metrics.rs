@@ -5,8 +5,8 @@
 use avocet_base::histogram::Histogram;
 
 use super::api::Connections;
-use super::database::Shared;
 use super::replication::ReplicaStatus;
+use super::shared::Shared;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

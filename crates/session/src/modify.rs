@@ -10,10 +10,10 @@ use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::assigned::not_assigning;
+use super::counters::Counter;
 use super::point::is_read_as;
 use super::run::{Done, Outcome, Text};
 use super::state::{Level, Session};
-use super::status::Counter;
 
 /// How often a statement is compiled anew because a table changed between compiling and use.
 const MAX_REBINDS: usize = 100;
@@ -91,8 +91,9 @@ impl Session {
                 Err(Refusal::Error(error)) => return Err(error),
             };
             self.check_safe_plan(&plan, text.params)?;
+            let zeros = self.settings.sql_mode.zero_dates();
             let reads_as_dates =
-                plan.dates().iter().all(|(at, read_as)| is_read_as(&text.params[*at], *read_as));
+                plan.dates().iter().all(|(at, read_as)| is_read_as(&text.params[*at], *read_as, zeros));
             if !may_run || !reads_as_dates {
                 return Ok(None);
             }

@@ -9,11 +9,18 @@ use std::time::{Duration, Instant};
 
 use avocet_channel::Interrupt;
 use avocet_channel::blocking::blocking;
-use avocet_types::expr::{EvalError, EvalResult, Host};
+use avocet_sql::parse::digest_text::digest_text;
+use avocet_sql::parse::{StatementKind, parse};
+use avocet_types::Value;
+use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::{EvalError, EvalResult, Host, SqlMode, StatementDigest};
+use avocet_types::gtid::GtidSet;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::binary_log::{BinaryLog, Replicas};
+use super::digest::{MOST_TEXT, digest};
 use super::replication::Replication;
+use super::server_functions::ServerFunctions;
 
 /// How often a waiter asks whether it was interrupted.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -211,6 +218,7 @@ pub(super) struct SessionHost {
     pub replication: Arc<OnceLock<Arc<dyn Replication>>>,
     pub binary_log: Arc<OnceLock<Arc<dyn BinaryLog>>>,
     pub replicas: Arc<Replicas>,
+    pub server: ServerFunctions,
 }
 
 impl Host for SessionHost {
@@ -227,6 +235,27 @@ impl Host for SessionHost {
             Some(_) => Err(EvalError::Interrupted),
             None => Err(EvalError::Timeout),
         }
+    }
+
+    fn load_file(&self, name: &str, most: u64) -> Option<Vec<u8>> {
+        let mut loaded = None;
+        blocking(|| loaded = self.server.load_file(name, most));
+        loaded
+    }
+
+    fn user_variable(&self, name: &str) -> Option<Value> {
+        self.server.user_variable(name)
+    }
+
+    fn thread_id(&self, connection: Option<u64>) -> Option<u64> {
+        match connection {
+            None => Some(self.connection.into()),
+            Some(connection) => self.server.thread_id(connection),
+        }
+    }
+
+    fn roles_graph(&self) -> String {
+        self.server.roles_graph()
     }
 
     fn check(&self) -> EvalResult<()> {
@@ -263,11 +292,27 @@ impl Host for SessionHost {
         self.locks.owner(&name.to_lowercase()).map(u64::from)
     }
 
+    fn statement_digest(&self, statement: &str, mode: SqlMode) -> EvalResult<StatementDigest> {
+        let refused = |error: SqlError| EvalError::DigestOfNoStatement(error.message);
+        let statements = parse(statement.as_bytes(), mode).map_err(|error| refused(error.into()))?;
+        if let Some(second) = statements.get(1) {
+            let near = second.span.text(statement.as_bytes());
+            return Err(refused(ErrorCode::PARSE_ERROR.with(&[&near, &1])));
+        }
+        let is_none = |kind: &StatementKind| matches!(kind, StatementKind::Empty | StatementKind::Comment);
+        if statements.iter().all(|statement| is_none(&statement.kind)) {
+            return Err(refused(ErrorCode::EMPTY_QUERY.with(&[])));
+        }
+        let text = digest_text(statement.as_bytes(), mode, MOST_TEXT);
+        Ok(StatementDigest { digest: digest(&text), text })
+    }
+
     fn wait_for_transactions(&self, set: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>> {
         let wait = |at_most, stop: &dyn Fn() -> bool| match (self.replication.get(), self.binary_log.get()) {
-            (Some(replication), _) => replication.wait_for(set, at_most, stop),
-            (None, Some(log)) => log.wait_for(set, at_most, stop),
-            (None, None) => Some(set.trim().is_empty()),
+            // Whoever follows another has no log of its own yet.
+            (_, Some(log)) => log.wait_for(set, at_most, stop),
+            (Some(replication), None) => replication.wait_for(set, at_most, stop),
+            (None, None) => GtidSet::of_mysql_text(set).ok().map(|set| set.is_empty()),
         };
         let left = self.time.left();
         let is_cut_short = left.is_some_and(|left| timeout.is_none_or(|timeout| left < timeout));

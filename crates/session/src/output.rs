@@ -9,7 +9,7 @@ use avocet_sql::plan::{BoundQuery, ColumnInfo};
 use avocet_types::collation::LikePattern;
 use avocet_types::error::SqlError;
 use avocet_types::expr::RowProgram;
-use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
+use avocet_types::schema::{ColumnDef, DefaultValue, IndexKind, TableDef};
 use avocet_types::{Collation, Datum, LobSize, SqlType, Value};
 
 use super::run::{Outcome, Text};
@@ -50,6 +50,12 @@ impl Rowset {
     pub fn push(&mut self, row: Vec<Value>) {
         debug_assert_eq!(row.len(), self.columns.len());
         self.rows.push(row);
+    }
+
+    /// Adds a row of which `value` gives the columns that it knows; the others are NULL.
+    pub fn push_named(&mut self, value: impl Fn(&str) -> Option<Value>) {
+        let row = self.columns.iter().map(|(name, _)| value(name).unwrap_or(Value::Null)).collect();
+        self.push(row);
     }
 
     /// As a table, so that expressions can be bound over it.
@@ -133,14 +139,30 @@ fn output_column(info: &ColumnInfo) -> OutputColumn {
             let mut column = table_column(&origin.table, origin.column, &origin.alias);
             column.name = info.name.clone();
             column.flags.not_null &= !info.nullable;
-            column
+            labelled(column, info)
         }
         None => {
             let mut column = OutputColumn::expression(&info.name, info.ty);
             column.flags.not_null = !info.nullable;
-            column
+            column.flags.computed = info.label.as_ref().is_none_or(|label| label.keeps_keys);
+            labelled(column, info)
         }
     }
+}
+
+/// A column as that of the derived table or view that it comes through.
+fn labelled(mut column: OutputColumn, info: &ColumnInfo) -> OutputColumn {
+    let Some(label) = &info.label else { return column };
+    column.table = label.table.clone();
+    column.org_name = label.org_name.clone();
+    if let Some(table) = &label.org_table {
+        column.org_table = table.clone();
+    }
+    if !label.keeps_keys {
+        let ColumnFlags { not_null, no_default, computed, zerofill, .. } = column.flags;
+        column.flags = ColumnFlags { not_null, no_default, computed, zerofill, ..ColumnFlags::default() };
+    }
+    column
 }
 
 /// A stored column, as clients are told of it.
@@ -159,11 +181,14 @@ pub(super) fn table_column(table: &TableDef, position: usize, alias: &str) -> Ou
 
 fn flags_of(table: &TableDef, position: usize) -> ColumnFlags {
     let def = &table.columns[position];
+    let is_timestamp = matches!(def.ty, SqlType::Timestamp { .. });
     let mut flags = ColumnFlags {
         not_null: !def.nullable,
         auto_increment: def.auto_increment,
         no_default: !def.nullable && def.default.is_none() && !def.auto_increment,
-        on_update_now: def.on_update_now,
+        timestamp_now: is_timestamp && (def.on_update_now || matches!(def.default, Some(DefaultValue::Now))),
+        on_update_now: is_timestamp && def.on_update_now,
+        zerofill: def.zerofill,
         ..ColumnFlags::default()
     };
     for index in &table.indexes {

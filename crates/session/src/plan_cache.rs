@@ -30,7 +30,7 @@ use avocet_sql::plan::BoundQuery;
 use avocet_types::schema::TableDef;
 use parking_lot::Mutex;
 
-use super::privileges::Need;
+use super::privileges::needs::Need;
 use super::summaries::OfPlan;
 
 const SHARDS: usize = 16;

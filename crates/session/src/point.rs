@@ -7,41 +7,28 @@ use std::sync::Arc;
 
 use avocet_channel::ResultSink;
 use avocet_channel::blocking::can_await;
-use avocet_engine::{RowWait, SnapshotReader, StatementMark, Txn};
+use avocet_engine::{Catalog, RowWait, SnapshotReader, StatementMark, Txn};
 use avocet_point::{
-    self as point, Bounds, Changes, GivenRows, NotPoint, PointPlan, PointScratch, ReadAs, Refusal, Run, Verb,
+    self as point, Bounds, Changes, GivenRows, Measurements, NotPoint, PointPlan, PointScratch, ReadAs,
+    Refusal, Run, Verb,
 };
-use avocet_sql::parse::digest::{Digest, Slot, literal_type};
+use avocet_sql::facts::StatementFacts;
 use avocet_sql::parse::statement::{Insert, StatementKind};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::temporal::{datetime_from_number, parse_datetime, parse_time};
-use avocet_types::{Collation, Datum, SqlType, Value};
+use avocet_types::temporal::{ZeroDates, datetime_from_number, parse_datetime, parse_time};
+use avocet_types::{Datum, SqlType};
 
+use super::candidate::{Candidate, count_of};
+use super::counters::Counter;
 use super::held::TextSize;
 use super::output::columns_of;
 use super::plan_cache::{CachedPlan, KeptQuery, Wanted};
 use super::run::{Done, Outcome};
 use super::state::Session;
-use super::status::Counter;
 
 /// What is kept of a statement: its point plan, or why it has none, and the bound query that runs where that plan does not.
 type Compiled = (Result<PointPlan, NotPoint>, Option<Box<KeptQuery>>);
-
-/// A statement that is to find its plan.
-#[derive(Clone, Copy)]
-pub(super) struct Candidate<'c> {
-    /// The text that plans are kept under.
-    pub digest: &'c [u8],
-    pub slots: &'c [Slot],
-    /// Which of the values are a LIMIT or an OFFSET.
-    pub limits: &'c [u16],
-    pub source: &'c str,
-    /// What the slots hold, or what the parameters are if there are no slots.
-    pub values: &'c [Datum<'c>],
-    /// Whether the values are a client's parameters, whose types are wider than those of literals.
-    pub params: bool,
-}
 
 /// Where a plan reads what it does not lock.
 #[derive(Clone, Copy)]
@@ -54,36 +41,17 @@ pub(super) enum ReadAt<'r> {
     Change,
 }
 
-/// What a session keeps from statement to statement, so as not to allocate.
-#[derive(Default)]
-pub(super) struct PointMemory {
-    pub digest: Digest,
-    pub values: Vec<Value>,
-    key: Vec<u8>,
+/// What else a plan runs with.
+#[derive(Clone, Copy, Default)]
+pub(super) struct With<'r> {
+    /// The rows of tables that are not stored.
+    pub given: &'r [GivenRows],
+    pub measurements: Option<&'r Measurements>,
 }
 
-impl Candidate<'_> {
-    fn types(&self, connection: Collation) -> Vec<SqlType> {
-        let of = |value: &Datum<'_>| match self.params {
-            true => value.natural_type(connection),
-            false => literal_type(value, connection),
-        };
-        self.values.iter().map(of).collect()
-    }
-
-    /// The LIMITs and OFFSETs among the values, by number.
-    fn likely_counts(&self) -> Vec<(u16, u64)> {
-        let of = |at: &u16| Some((*at, count_of(self.values.get(usize::from(*at))?)?));
-        self.limits.iter().filter_map(of).collect()
-    }
-}
-
-/// A value as a count of rows.
-fn count_of(value: &Datum<'_>) -> Option<u64> {
-    match value {
-        Datum::UInt(count) => Some(*count),
-        Datum::Int(count) => u64::try_from(*count).ok(),
-        _ => None,
+impl<'r> With<'r> {
+    pub fn given(given: &'r [GivenRows]) -> Self {
+        Self { given, ..Self::default() }
     }
 }
 
@@ -139,6 +107,9 @@ impl Session {
         key.extend_from_slice(&settings.connection_collation.0.to_le_bytes());
         key.extend_from_slice(&settings.time_zone.id().to_le_bytes());
         key.push(settings.div_precision_increment);
+        // Their lengths are types of results.
+        key.push(settings.locale.longest_day_name() as u8);
+        key.push(settings.locale.longest_month_name() as u8);
         match &self.database {
             Some(name) => {
                 key.extend_from_slice(&(name.len() as u16).to_le_bytes());
@@ -182,7 +153,7 @@ impl Session {
         let wanted = Wanted { key: &key, hash, catalog_version, engine, slots, source: source.as_bytes() };
         let types = candidate.types(self.settings.connection_collation);
         let mut lifted = own.clone();
-        let mut free = avocet_sql::lift(&mut lifted, slots);
+        let mut free = avocet_sql::lift(&mut lifted, slots, self.has_indexed_expressions(own, &catalog));
         let (plan, query) = match self.compile_lifted(&lifted, candidate, &types) {
             Ok(compiled) => compiled,
             Err(_) if candidate.params => return None,
@@ -206,6 +177,17 @@ impl Session {
             self.shared.plans.put(hash, plan.clone(), &catalog);
         }
         Some((hash, plan))
+    }
+
+    /// Whether a statement names a table with indexes on expressions, or a view, which may have any.
+    fn has_indexed_expressions(&self, kind: &StatementKind, catalog: &Catalog) -> bool {
+        let facts = StatementFacts::of_kind(kind);
+        let mut tables = facts.reads.iter().chain(&facts.writes);
+        tables.any(|table| {
+            let database = table.database.as_deref().or(self.database.as_deref());
+            let found = database.and_then(|database| catalog.relation(database, &table.table));
+            found.is_some_and(|found| found.def.is_view() || found.def.has_indexed_expressions())
+        })
     }
 
     /// Compiles with parameters in place of literals. What a client is told of a query's columns does not depend on those that
@@ -338,7 +320,8 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Outcome>, SqlError> {
-        if plan.dates().iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
+        let zeros = self.settings.sql_mode.zero_dates();
+        if plan.dates().iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as, zeros)) {
             return Ok(None);
         }
         if plan.is_write() {
@@ -354,7 +337,7 @@ impl Session {
         let mark = self.begin_query(plan.tables().next().is_some())?;
         let result = match plan.locks() {
             true => self.execute_in_turn(plan, params, mark.statement, sink).await,
-            false => self.execute_plan(plan, params, ReadAt::Snapshot, &[], sink),
+            false => self.execute_plan(plan, params, ReadAt::Snapshot, With::default(), sink),
         };
         if matches!(result, Ok(point::Outcome::Declined)) {
             self.set_storing(false);
@@ -383,7 +366,7 @@ impl Session {
         self.txn().defer_waits(mark);
         let warnings = self.context.warning_count();
         let result = loop {
-            let result = self.execute_plan(plan, params, ReadAt::Snapshot, &[], sink);
+            let result = self.execute_plan(plan, params, ReadAt::Snapshot, With::default(), sink);
             if result.is_ok() {
                 break result;
             }
@@ -422,13 +405,13 @@ impl Session {
         plan: &PointPlan,
         params: &[Datum<'_>],
         at: ReadAt<'_>,
-        given: &[GivenRows],
+        With { given, measurements }: With<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<point::Outcome, SqlError> {
         let deadline = self.deadline;
         let warnings = self.context.warning_count();
         let work = |txn: &mut Txn, run: Run<'_>, scratch: &mut PointScratch| {
-            let run = Run { given, ..run };
+            let run = Run { given, measurements, ..run };
             let mut execute = |txn: &mut Txn| plan.execute(txn, run, scratch, sink);
             match at {
                 ReadAt::Snapshot => execute(txn),
@@ -466,7 +449,9 @@ impl Session {
         let txn = txn.as_mut().expect("the statement began");
         let memory = shared.engine.memory();
         let bounds = of(Bounds::new(&info.interrupt, memory, settings.query_memory_limit));
-        work(txn, Run { params, ctx: context, bounds: &bounds, work_table: None, given: &[] }, point_scratch)
+        let run =
+            Run { params, ctx: context, bounds: &bounds, work_table: None, given: &[], measurements: None };
+        work(txn, run, point_scratch)
     }
 
     pub(super) fn done(&self, plan: &PointPlan, changes: Changes) -> Done {
@@ -497,14 +482,17 @@ fn of_session() -> NotPoint {
     NotPoint::because("it uses variables of the session")
 }
 
-/// Whether a value can be read so. If not, it is an error, or is compared in another way: the general path knows.
-pub(super) fn is_read_as(value: &Datum<'_>, read_as: ReadAs) -> bool {
+/// Whether a value can be read so, in a mode that has these zero dates. If not, it is an error, or is compared in another way: the
+/// general path knows.
+pub(super) fn is_read_as(value: &Datum<'_>, read_as: ReadAs, zeros: ZeroDates) -> bool {
     match (value, read_as) {
-        (Datum::Str(text), ReadAs::Date) => parse_datetime(text.as_bytes(), Default::default()).is_some(),
+        (Datum::Str(text), ReadAs::Date) => {
+            parse_datetime(text.as_bytes(), Default::default(), zeros).is_some()
+        }
         (Datum::Str(text), ReadAs::Time) => {
             parse_time(text.as_bytes(), Default::default()).is_some_and(|time| !time.truncated)
         }
-        (Datum::Int(number), ReadAs::Date) => datetime_from_number(*number).is_some(),
+        (Datum::Int(number), ReadAs::Date) => datetime_from_number(*number, ZeroDates::REFUSED).is_some(),
         (Datum::UInt(_) | Datum::Decimal(_) | Datum::Double(_), ReadAs::Date) => false,
         _ => true,
     }

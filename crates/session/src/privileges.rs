@@ -19,9 +19,9 @@
 //!    something with the table.
 //! 3. A password that has expired lets nothing pass but its change.
 
-mod access;
+pub(super) mod access;
 mod grant;
-mod needs;
+pub(super) mod needs;
 mod reader;
 mod reads;
 mod roles;
@@ -31,7 +31,7 @@ mod through;
 use avocet_engine::Privileges;
 
 use super::api::AccountName;
-use super::info_schema;
+use super::schemas;
 use super::state::Session;
 
 pub(super) use access::Access;
@@ -39,7 +39,6 @@ use avocet_sql::parse::statement::{StatementKind, UserName};
 use avocet_types::error::{ErrorCode, SqlError};
 pub(super) use grant::Granted;
 pub(super) use needs::Need;
-pub(crate) use roles::parse_roles;
 
 impl Session {
     /// What the account may do as of now.
@@ -47,6 +46,7 @@ impl Session {
         if self.access.is_stale(self.shared.engine.catalog_version()) {
             let (catalog, settings) = (self.catalog(), self.shared.globals.settings());
             self.access.refresh(&catalog, &self.info.account, &settings.mandatory_roles);
+            self.note_rights();
         }
         &self.access
     }
@@ -122,15 +122,12 @@ impl Session {
             Need::Server { any } if !access.global().intersects(*any) => Err(needs_one_of(*any)),
             Need::File if !access.global().intersects(Privileges::FILE) => Err(self.account_denied()),
             Need::Database { database, all } => {
-                let held = if info_schema::is_open(database) {
-                    Privileges::NONE
-                } else {
-                    access.on_database(database)
-                };
+                let held =
+                    if schemas::is_open(database) { Privileges::NONE } else { access.on_database(database) };
                 if held.contains(*all) { Ok(()) } else { Err(self.database_denied(database)) }
             }
             Need::Use { database } if !access.may_use(database) => Err(self.database_denied(database)),
-            Need::Table { all, database, .. } if info_schema::is_open(database) => {
+            Need::Table { all, database, .. } if schemas::is_open(database) => {
                 if Privileges::SELECT.contains(*all) { Ok(()) } else { Err(self.database_denied(database)) }
             }
             Need::Table { database, table, all } => {
@@ -139,21 +136,21 @@ impl Session {
             }
             Need::AnyOnTable { database, table, any, said } => {
                 let held = access.on_some_column(database, table);
-                let is_there = info_schema::is_open(database) || held.intersects(*any);
+                let is_there = schemas::is_open(database) || held.intersects(*any);
                 if is_there { Ok(()) } else { Err(self.table_denied(said, table)) }
             }
             Need::Listed { database, table } => {
-                let is_there = info_schema::is_open(database)
+                let is_there = schemas::is_open(database)
                     || access.on_database(database).contains(Privileges::SELECT)
                     || access.of_table(database, table).intersects(Privileges::OF_TABLES);
                 if is_there { Ok(()) } else { Err(self.table_denied(&"SELECT", table)) }
             }
             Need::Definition { database, table } => {
                 let held = access.on_table(database, table).intersects(Privileges::OF_TABLES);
-                let is_there = info_schema::is_open(database) || held;
+                let is_there = schemas::is_open(database) || held;
                 if is_there { Ok(()) } else { Err(self.table_denied(&"SHOW", table)) }
             }
-            Need::Columns { all, database, .. } if info_schema::is_open(database) => {
+            Need::Columns { all, database, .. } if schemas::is_open(database) => {
                 if Privileges::SELECT.contains(*all) { Ok(()) } else { Err(self.database_denied(database)) }
             }
             Need::Columns { database, table, all } => {
@@ -169,7 +166,7 @@ impl Session {
                 match column {
                     Some(name) if may(name) || found.def.column(name).is_none() => Ok(()),
                     Some(name) => Err(self.column_denied(*privilege, table, name)),
-                    None if found.def.columns.iter().all(|column| may(&column.name)) => Ok(()),
+                    None if found.def.own_columns().iter().all(|column| may(&column.name)) => Ok(()),
                     None => Err(self.table_denied(privilege, table)),
                 }
             }

@@ -7,7 +7,7 @@ mod statements;
 
 use std::time::Duration;
 
-pub use avocet_sql::parse::statement::SourceOptions;
+pub use avocet_sql::parse::statement::{PromoteAction, PromoteOptions, PromoteVerify, SourceOptions};
 use avocet_types::error::SqlError;
 
 /// A source that is followed, or may be.
@@ -51,9 +51,36 @@ pub trait Replication: std::fmt::Debug + Send + Sync {
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<CheckedTable>, String>;
 
+    /// Begins to take the source's place, step by step.
+    ///
+    /// # Errors
+    /// Why that cannot begin.
+    fn promote(&self, options: &PromoteOptions) -> Result<Box<dyn Promotion>, SqlError>;
+
     /// Waits until all transactions of a set are visible here, but no longer than this; whether they are. `None` if the text is no
     /// set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
+}
+
+/// A promotion. Who drops one that has not come to its end takes back what it did at the source.
+pub trait Promotion: Send {
+    /// Takes the next step; `None` when there are no more. Blocks.
+    ///
+    /// # Errors
+    /// Why it failed, and what became of the source.
+    fn step(&mut self, stop: &dyn Fn() -> bool) -> Result<Option<PromotionStep>, SqlError>;
+}
+
+/// What a step of a promotion came to.
+#[derive(Clone, Debug)]
+pub struct PromotionStep {
+    /// `check`, `stop writes`, …
+    pub step: &'static str,
+    /// `ok`, or `note` for what is left to do by hand.
+    pub result: &'static str,
+    pub detail: String,
+    /// Since the promotion began.
+    pub milliseconds: u64,
 }
 
 /// A table that was compared with the source.
@@ -107,6 +134,10 @@ pub struct ReplicaStatus {
     pub applies: bool,
     pub log_file: String,
     pub log_position: u64,
+    /// File and position up to which all is visible; `None` until that is known.
+    pub visible: Option<(String, u64)>,
+    /// Whether it follows by GTIDs.
+    pub auto_position: bool,
     /// Why nothing comes, or nothing is applied.
     pub last_error: Option<String>,
     /// Tables that are not followed, and why.

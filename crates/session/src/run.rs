@@ -6,18 +6,18 @@ use avocet_point as point;
 use avocet_sql::bind::unsupported;
 use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::statement::{ShowKind, Statement, StatementKind};
-use avocet_sql::parse::{self, ast, is_tall, parse};
+use avocet_sql::parse::{self, ast, is_tall, parse, parse_up_to_error};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Host;
 use avocet_types::{Collation, Datum, SqlType};
 
 use super::api::{DumpFrom, Dumping, Prepared, Replica, Routing, SqlSession, StatementId, Timeouts};
+use super::candidate::Candidate;
+use super::counters::Counter;
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::table_column;
-use super::point::Candidate;
-use super::prepared::{ParamsFrom, PreparedStatement};
+use super::prepared_statement::{ParamsFrom, PreparedStatement};
 use super::state::{Characteristics, Level, Session};
-use super::status::Counter;
 use super::variables::VARIABLES;
 
 /// A statement's source text, and the values of its parameters with the types that they came in.
@@ -135,7 +135,7 @@ impl SqlSession for Session {
         self.check_may_see(&database, table)?;
         let def = self.shown_relation(&database, table)?;
         let sees = |at: &usize| self.seen().sees_column(&database, table, &def.columns[*at].name);
-        Ok((0..def.columns.len()).filter(sees).map(|at| table_column(&def, at, table)).collect())
+        Ok((0..def.own_columns().len()).filter(sees).map(|at| table_column(&def, at, table)).collect())
     }
 
     fn kill_connection(&mut self, connection_id: u32) -> Result<(), SqlError> {
@@ -302,7 +302,7 @@ impl Session {
         }
         let is_long = sql.len() > TEXT_IN_PLACE;
         self.shared.counters.add(Counter::StatementsParsed);
-        let statements = match blocking_if(is_long, || parse(sql.as_bytes(), mode)) {
+        let statements = match blocking_if(is_long, || parse_up_to_error(sql.as_bytes(), mode)) {
             Ok(statements) => statements,
             Err(error) => {
                 self.clear_conditions();
@@ -513,6 +513,7 @@ impl Session {
             kind,
             StatementKind::ChangeSource(_)
                 | StatementKind::StartReplica
+                | StatementKind::PromoteReplica(_)
                 | StatementKind::StopReplica
                 | StatementKind::ResetReplica { .. }
                 | StatementKind::Flush(_)
@@ -582,8 +583,8 @@ impl Session {
             S::Prepare { name, source } => self.prepare_named(name, source),
             S::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,
             S::Deallocate(name) => self.deallocate(name),
-            // Nothing that may be flushed is kept where it could go stale.
-            S::Flush(_) => Ok(Outcome::ok()),
+            S::Flush(what) => self.flush(what),
+            S::PurgeLogs(purge) => self.purge_logs(purge, text),
             S::ResetPersist { name, if_exists } => self.reset_persist(name.as_deref(), *if_exists),
             S::LockTables(tables) => self.lock_tables(tables),
             S::UnlockTables => self.unlock_tables().await,
@@ -598,6 +599,7 @@ impl Session {
             S::ChangeSource(options) => self.change_source(options),
             S::StartReplica => self.start_replica(),
             S::StopReplica => self.stop_replica(),
+            S::PromoteReplica(options) => Box::pin(self.promote_replica(options, sink)).await,
             S::ResetReplica { all } => self.reset_replica(*all),
             S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
@@ -686,6 +688,7 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::Flush(_)
             | S::ChangeSource(_)
             | S::StartReplica
+            | S::PromoteReplica(_)
             | S::StopReplica
             | S::ResetReplica { .. }
     )

@@ -15,14 +15,14 @@ use avocet_types::schema::TableDef;
 use avocet_types::{Datum, SqlType};
 
 use super::assigned::not_assigning;
+use super::counters::Counter;
 use super::found_rows::Limited;
 use super::info_schema;
 use super::output::columns_of;
 use super::plan_cache::KeptQuery;
-use super::point::{ReadAt, is_read_as};
+use super::point::{ReadAt, With, is_read_as};
 use super::run::{Outcome, Text};
 use super::state::Session;
-use super::status::Counter;
 
 /// How often a statement is bound anew because a table changed between binding and use.
 pub(super) const MAX_REBINDS: usize = 100;
@@ -177,11 +177,12 @@ impl Session {
             Err(Refusal::NotPoint(_)) => return Ok(None),
             Err(Refusal::Error(error)) => return Err(error),
         };
-        if plan.dates().iter().any(|(at, read_as)| !is_read_as(&text.params[*at], *read_as)) {
+        let zeros = self.settings.sql_mode.zero_dates();
+        if plan.dates().iter().any(|(at, read_as)| !is_read_as(&text.params[*at], *read_as, zeros)) {
             return Ok(None);
         }
         let given = self.own_rows_of(bound)?;
-        Ok(match self.execute_plan(&plan, text.params, at, &given, sink)? {
+        Ok(match self.execute_plan(&plan, text.params, at, With::given(&given), sink)? {
             point::Outcome::Rows(rows) => Some(rows),
             point::Outcome::Changed(_) | point::Outcome::Declined => None,
         })
@@ -208,7 +209,8 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<Option<Outcome>, SqlError> {
-        if dates.iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as)) {
+        let zeros = self.settings.sql_mode.zero_dates();
+        if dates.iter().any(|(at, read_as)| !is_read_as(&params[*at], *read_as, zeros)) {
             return Ok(None);
         }
         self.begin_time(true, false);

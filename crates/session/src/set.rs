@@ -16,7 +16,7 @@ use super::run::{Outcome, Text};
 use super::select::Purpose;
 use super::settings::collation_of;
 use super::state::{Characteristics, Level, Session};
-use super::variables::{Effect, Scope, VARIABLES, find, known};
+use super::variables::{Effect, Scope, VARIABLES, find, int, known};
 
 impl Session {
     /// MySQL evaluates all of a SET before it changes anything; a later item does not see an earlier one's value.
@@ -179,10 +179,13 @@ impl Session {
         if turns_on && !self.settings.autocommit {
             self.commit().await?;
         }
-        if let Effect::Acts(act) = variable.acting().effect {
-            act(self, &value);
+        if let Effect::InsertId = variable.acting().effect {
+            self.last_insert_id = int(&value);
         }
         self.variables.own.put_with_others(position, value);
+        if variable.name == "character_set_results" {
+            self.results_collation = None;
+        }
         self.refresh();
         self.note_changed(position);
         Ok(())
@@ -227,6 +230,7 @@ impl Session {
         let own = &mut self.variables.own;
         own.put_by_name("character_set_client", text(client.name()));
         own.put_by_name("character_set_results", text(client.name()));
+        self.results_collation = None;
         own.put_by_name("character_set_connection", text(info.charset.name()));
         own.put_by_name("collation_connection", text(info.name));
         self.refresh();

@@ -10,7 +10,7 @@ use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::Collation;
 use avocet_types::collation::Charset;
 use avocet_types::expr::{BlockMode, SqlMode, Typer};
-use avocet_types::temporal::TimeZone;
+use avocet_types::temporal::{Locale, TimeZone};
 
 use super::api::Timeouts;
 use super::routing::Routing;
@@ -44,6 +44,8 @@ pub(super) struct Settings {
     pub div_precision_increment: u8,
     pub default_week_format: u8,
     pub block_encryption: BlockMode,
+    /// Of the names of days and months.
+    pub locale: &'static Locale,
     pub max_allowed_packet: u64,
     pub group_concat_max_len: u64,
     pub cte_max_recursion_depth: u64,
@@ -112,6 +114,7 @@ impl Settings {
             div_precision_increment: 4,
             default_week_format: 0,
             block_encryption: BlockMode::DEFAULT,
+            locale: Locale::english(),
             max_allowed_packet: 0,
             group_concat_max_len: 0,
             cte_max_recursion_depth: 0,
@@ -143,6 +146,7 @@ impl Settings {
             connection_collation: self.connection_collation,
             div_precision_increment: self.div_precision_increment,
             sql_mode: self.sql_mode,
+            locale: self.locale,
             ..Typer::default()
         }
     }

@@ -21,7 +21,7 @@ use super::privileges::Access;
 use super::run::{Outcome, Text};
 use super::state::Session;
 
-pub(crate) use create::{Quotes, checks_of, create_table, default_text, escaped};
+pub(crate) use create::{Quotes, checks_of, create_table, default_of, escaped};
 pub(super) use server::{charset_rows, collation_rows};
 
 impl Session {
@@ -197,7 +197,7 @@ impl Session {
                     Datum::UInt((!index.kind.is_unique()).into()),
                     text(&index.name),
                     Datum::UInt(at as u64 + 1),
-                    text(&column.name),
+                    optional(Some(&column.name).filter(|_| !column.is_hidden())),
                     text(if part.descending { "D" } else { "A" }),
                     Datum::UInt(count),
                     part.prefix_len.map_or(Datum::Null, |len| Datum::UInt(len.into())),
@@ -207,25 +207,26 @@ impl Session {
                     text(""),
                     text(""),
                     text(if index.invisible { "NO" } else { "YES" }),
-                    Datum::Null,
+                    optional(table.expression_of(part).map(escaped)),
                 ]);
             }
         }
-        for key in &table.fulltext {
+        for key in &table.kept_keys {
             for (at, column) in key.columns.iter().enumerate() {
                 let column = &table.columns[*column];
+                let is_spatial = key.kind.is_spatial();
                 rows.push(vec![
                     text(&table.name),
                     Datum::UInt(1),
                     text(&key.name),
                     Datum::UInt(at as u64 + 1),
                     text(&column.name),
-                    Datum::Null,
+                    if is_spatial { text("A") } else { Datum::Null },
                     Datum::UInt(count),
-                    Datum::Null,
+                    if is_spatial { Datum::UInt(SPATIAL_PART) } else { Datum::Null },
                     Datum::Null,
                     text(if column.nullable { "YES" } else { "" }),
-                    text("FULLTEXT"),
+                    text(key.kind.word()),
                     text(""),
                     text(""),
                     text("YES"),
@@ -268,6 +269,9 @@ impl Session {
     }
 }
 
+/// The length that MySQL shows of the part of a SPATIAL key: that of a box.
+pub(super) const SPATIAL_PART: u64 = 32;
+
 /// `PRI`, `UNI`, `MUL` or nothing, as SHOW COLUMNS and information_schema say it.
 pub(super) fn key_of(table: &TableDef, column: usize) -> &'static str {
     let mut key = "";
@@ -280,8 +284,8 @@ pub(super) fn key_of(table: &TableDef, column: usize) -> &'static str {
             _ => {}
         }
     }
-    let is_first = |key: &avocet_types::schema::FulltextDef| key.columns.first() == Some(&column);
-    if key.is_empty() && table.fulltext.iter().any(is_first) { "MUL" } else { key }
+    let is_first = |key: &avocet_types::schema::KeptKeyDef| key.columns.first() == Some(&column);
+    if key.is_empty() && table.kept_keys.iter().any(is_first) { "MUL" } else { key }
 }
 
 /// `auto_increment`, `DEFAULT_GENERATED on update CURRENT_TIMESTAMP`, …
@@ -325,14 +329,14 @@ fn columns(table: &TableDef, full: bool, access: &Access) -> Rowset {
     }
     let sees =
         |(_, column): &(usize, &ColumnDef)| access.sees_column(&table.database, &table.name, &column.name);
-    for (at, column) in table.columns.iter().enumerate().filter(sees) {
-        let mut row = vec![text(&column.name), text(column.ty.to_string())];
+    for (at, column) in table.own_columns().iter().enumerate().filter(sees) {
+        let mut row = vec![text(&column.name), text(column.type_text())];
         if full {
             row.push(optional(column.ty.declared_collation().map(avocet_types::Collation::name)));
         }
         row.push(text(if column.nullable { "YES" } else { "NO" }));
         row.push(text(key_of(table, at)));
-        row.push(optional(column.default.as_ref().map(|default| default_text(default, &column.ty, false))));
+        row.push(optional(column.default.as_ref().map(|default| default_of(default, column, false))));
         row.push(text(extra_of(column)));
         if full {
             row.push(text(access.column_privileges(&table.database, &table.name, &column.name)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use avocet_channel::Status;
-use avocet_engine::{AccountId, Catalog, StatementMark, Txn};
+use avocet_engine::{AccountId, Catalog, Privileges, StatementMark, Txn};
 use avocet_point::PointScratch;
 use avocet_sql::parse::ast::Span;
 use avocet_sql::parse::statement::IsolationLevel;
@@ -15,16 +15,17 @@ use avocet_types::expr::{EvalContext, SessionInfo as EvalSession, SqlMode, Warni
 use avocet_types::{Collation, Value};
 
 use super::api::{SessionInfo, StatementId};
-use super::database::{Shared, stop_request};
+use super::candidate::PointMemory;
 use super::held::UserVariables;
-use super::hints::Hinted;
 use super::locked::Locked;
 use super::named_locks::{EndOfLocks, SessionHost, TimeLimit};
 use super::plan_cache::RecentPlans;
-use super::point::PointMemory;
-use super::prepared::PreparedStatement;
-use super::privileges::{Access, Need};
+use super::prepared_statement::PreparedStatement;
+use super::privileges::access::Access;
+use super::privileges::needs::Need;
+use super::server_functions::ServerFunctions;
 use super::settings::Settings;
+use super::shared::{Shared, stop_request};
 use super::summaries::RecentSummaries;
 use super::temporary::TemporaryTables;
 use super::variables::SessionVariables;
@@ -42,6 +43,13 @@ pub struct Condition {
     pub level: Level,
     pub errno: u16,
     pub message: String,
+}
+
+/// What a statement with hints changed, until it ends.
+pub(super) struct Hinted {
+    pub before: Vec<(usize, Value)>,
+    /// What the hints are warned of: part of the statement's conditions, which begin anew with it.
+    pub conditions: Vec<Condition>,
 }
 
 /// A transaction that the client began, with its options.
@@ -69,6 +77,8 @@ pub struct Session {
     pub(super) variables: SessionVariables,
     pub(super) settings: Settings,
     pub(super) user_variables: UserVariables,
+    /// The collation that the client signed in with, until it sets `character_set_results`.
+    pub(super) results_collation: Option<Collation>,
     pub(super) database: Option<String>,
     /// The conditions of the last statement that was not itself about them.
     pub(super) conditions: Vec<Condition>,
@@ -132,6 +142,9 @@ impl Session {
         let settings = Settings::new(&variables.own);
         let seed = u64::from(info.connection_id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ shared.engine.options().env.clock.wall_us() as u64;
+        let user_variables = UserVariables::new(shared.engine.memory());
+        let globals = shared.globals.clone();
+        let folder = Box::new(move || globals.file_folder());
         let host = Arc::new(SessionHost {
             connection: info.connection_id,
             locks: shared.locks.clone(),
@@ -140,8 +153,13 @@ impl Session {
             replication: shared.replication.clone(),
             binary_log: shared.binary_log.clone(),
             replicas: shared.replicas.clone(),
+            server: ServerFunctions::new(
+                shared.engine.clone(),
+                folder,
+                info.connections.clone(),
+                user_variables.values(),
+            ),
         });
-        let user_variables = UserVariables::new(shared.engine.memory());
         let mut session = Self {
             stop: stop_request(&info.interrupt),
             database: None,
@@ -150,6 +168,7 @@ impl Session {
             variables,
             settings,
             user_variables,
+            results_collation: None,
             conditions: Vec::new(),
             conditions_dropped: 0,
             last_insert_id: 0,
@@ -187,10 +206,18 @@ impl Session {
         };
         session.begin_variables();
         session.begin_roles();
+        session.note_rights();
         if let Some(name) = session.info.database.clone() {
             session.change_database(&name)?;
         }
         Ok(session)
+    }
+
+    /// Tells functions what the account may do now.
+    pub(super) fn note_rights(&self) {
+        let held = |any: Privileges| self.access.is_embedded() || self.access.global().intersects(any);
+        let sees_roles = held(Privileges::ROLE_ADMIN | Privileges::SUPER);
+        self.host.0.server.set_rights(held(Privileges::FILE), sees_roles);
     }
 
     /// The variables of a new connection: the server's values, and what the handshake said.
@@ -205,6 +232,8 @@ impl Session {
             own.put_by_name(name, text(info.charset.name()));
         }
         own.put_by_name("collation_connection", text(info.name));
+        let default = info.charset.default_collation();
+        self.results_collation = Some(Collation(info.id)).filter(|collation| *collation != default);
         if self.info.interactive {
             let timeout = own.by_name("interactive_timeout").clone();
             own.put_by_name("wait_timeout", timeout);
@@ -237,7 +266,7 @@ impl Session {
         let catalog = self.catalog();
         let collation = match catalog.database(name) {
             Some(database) => database.collation,
-            None if super::info_schema::is_virtual(name) => Collation(33),
+            None if super::schemas::is_virtual(name) => Collation(33),
             None => return Err(ErrorCode::BAD_DB_ERROR.with(&[&name])),
         };
         let text = |s: &str| Value::Str(s.to_owned().into());
@@ -277,6 +306,7 @@ impl Session {
         context.div_precision_increment = settings.div_precision_increment;
         context.default_week_format = settings.default_week_format;
         context.block_encryption = settings.block_encryption;
+        context.locale = settings.locale;
         context.max_allowed_packet = settings.max_allowed_packet;
         context.group_concat_max_len = settings.group_concat_max_len;
         context.cte_max_recursion_depth = settings.cte_max_recursion_depth;
@@ -321,6 +351,7 @@ impl Session {
             zone: self.settings.time_zone,
             today: avocet_types::temporal::date_of(context.local_now_micros()),
             excess_digits: self.settings.sql_mode.excess_digits(),
+            zero_dates: self.settings.sql_mode.zero_dates(),
         }
     }
 
@@ -369,6 +400,7 @@ impl Session {
             no_backslash_escapes: self.settings.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES),
             client: self.settings.client_charset,
             results: self.settings.results_charset,
+            results_collation: self.results_collation,
             warnings: self.condition_count().min(u16::MAX.into()) as u16,
         }
     }

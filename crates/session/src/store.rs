@@ -78,6 +78,13 @@ impl Session {
         warns: bool,
     ) -> Result<Value, SqlError> {
         match &column.default {
+            // By the mode, a zero date may be none.
+            Some(DefaultValue::Const(value)) if value.has_zero_date() => {
+                let conditions = self.conditions.len();
+                let value = self.store(value.clone(), &column.ty, column, storing, 1);
+                self.conditions.truncate(if warns { usize::MAX } else { conditions });
+                value
+            }
             Some(DefaultValue::Const(value)) => Ok(value.clone()),
             Some(DefaultValue::Now) => Ok(now(&column.ty, storing.now, storing.convert.zone)),
             Some(DefaultValue::Expr(_)) => Ok(Datum::Null),

@@ -14,8 +14,8 @@ use avocet_sql::parse::digest_text::digest_text;
 use avocet_types::expr::SqlMode;
 use parking_lot::RwLock;
 
-/// Bytes that are kept of a digest's text and of a statement's (MySQL's `max_digest_length`).
-const MOST_TEXT: usize = 1024;
+use crate::digest::MOST_TEXT;
+
 /// MySQL's `performance_schema_digests_size`, by default.
 const MOST_SUMMARIES: usize = 10_000;
 /// The part of the memory limit that they take at most. As cached plans, they are counted with the rest of the process.

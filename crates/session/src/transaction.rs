@@ -16,9 +16,9 @@ use avocet_engine::{Engine, Isolation, StatementMark, Txn, TxnOptions};
 use avocet_sql::parse::statement::{Completion, IsolationLevel};
 use avocet_types::error::{ErrorCode, SqlError};
 
+use super::counters::Counter;
 use super::run::Outcome;
 use super::state::{Characteristics, Explicit, Level, Savepoint, Session};
-use super::status::Counter;
 
 /// Whether its end takes so long that the other connections of the thread had better not wait for it.
 fn is_large(txn: &Txn) -> bool {

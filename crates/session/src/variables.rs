@@ -6,6 +6,7 @@
 mod table;
 mod values;
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -13,17 +14,17 @@ use avocet_engine::Durability;
 use avocet_sql::parse::ast::VariableScope;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
-use avocet_types::temporal::TimeZone;
+use avocet_types::temporal::{Locale, TimeZone};
 use avocet_types::{Collation, Datum, SqlType, Value};
 use parking_lot::RwLock;
 
 use super::binary_log::BinaryLog;
-use super::guard::Changes;
+use super::role_names::parse_roles;
 use super::routing::Freshness;
 use super::settings::{ServerSettings, Settings};
-use super::state::Session;
 
 pub(super) use table::VARIABLES;
+pub(super) use values::int;
 
 /// Who has a value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +55,16 @@ pub enum Kind {
     NullableText,
     /// One of these words, or its position.
     Enum(&'static [&'static str]),
+    /// The name of a storage engine that tables may name.
+    Engine,
     /// Some of these words, separated by commas.
     Words(&'static [&'static str]),
     /// Some of these words, each with `=on`, `=off` or `=default`, separated by commas; or `default`.
     Switches(&'static [&'static str]),
     SqlMode,
     TimeZone,
+    /// The name of a locale, or its number.
+    Locale,
     /// A character set's name.
     Charset,
     /// `sync`, `group`, `group:MS` or `os`.
@@ -78,8 +83,8 @@ pub(super) enum Effect {
     Reads(fn(&mut Settings, &Value)),
     /// As `Reads`, for the whole server.
     Server(fn(&mut ServerSettings, &Value)),
-    /// Setting it does something to the session.
-    Acts(fn(&mut Session, &Value)),
+    /// Setting it is what LAST_INSERT_ID() gives from then on.
+    InsertId,
     /// It says the same as the variable of this name, which is set with it.
     Sets(&'static str),
     /// It tells what is so, and cannot be set.
@@ -124,6 +129,15 @@ pub(super) struct Globals {
     changes: AtomicU8,
     /// What it says of itself changes with every commit.
     binary_log: OnceLock<Arc<dyn BinaryLog>>,
+}
+
+/// Whose changes the server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Changes {
+    Anybody,
+    Administrators,
+    Nobody,
 }
 
 /// The position of a variable, which is known by its name in lower case.
@@ -236,6 +250,14 @@ impl Globals {
             }
         }
         self.values.read().get(position).clone()
+    }
+
+    /// The folder that `secure_file_priv` names, if there is one.
+    pub fn file_folder(&self) -> Option<PathBuf> {
+        match self.get(known("secure_file_priv")) {
+            Datum::Str(folder) => Path::new(&*folder).canonicalize().ok(),
+            _ => None,
+        }
     }
 
     pub fn put(&self, position: usize, value: Value) {
@@ -374,10 +396,15 @@ impl Variable {
                 let word = word.ok_or_else(|| self.wrong_value(&v.to_string()))?;
                 Ok((Datum::Str((*word).into()), false))
             }
+            (Kind::Locale, Some(v)) => {
+                let locale = usize::try_from(v).ok().and_then(|at| Locale::all().get(at));
+                let locale = locale.ok_or_else(|| unknown_locale(&v.to_string()))?;
+                Ok((Datum::Str(locale.name.into()), false))
+            }
             (Kind::SqlMode, Some(bits)) => Ok((Datum::Str(super::sql_mode::of_bits(bits)?.into()), false)),
             (Kind::NullableText | Kind::NullableCharset, _) if value.is_null() => Ok((Datum::Null, false)),
             (_, Some(v)) => match self.kind {
-                Kind::Text | Kind::NullableText => Err(self.wrong_type()),
+                Kind::Text | Kind::NullableText | Kind::Engine => Err(self.wrong_type()),
                 _ => Err(self.wrong_value(&v.to_string())),
             },
             _ => match value {
@@ -403,13 +430,18 @@ impl Variable {
             Kind::Double => text.parse().map(Datum::Double).map_err(|_| self.wrong_type()),
             Kind::Text => Ok(owned(text)),
             Kind::Roles => {
-                super::privileges::parse_roles(text).ok_or_else(|| self.wrong_value(text))?;
+                parse_roles(text).ok_or_else(|| self.wrong_value(text))?;
                 Ok(owned(text))
             }
             Kind::NullableText => Ok(if text.is_empty() { Datum::Null } else { owned(text) }),
             Kind::Enum(words) => {
                 let word = words.iter().find(|w| w.eq_ignore_ascii_case(text));
                 word.map(|w| Datum::Str((*w).into())).ok_or_else(|| self.wrong_value(text))
+            }
+            Kind::Engine => {
+                let name = crate::engines::engine_name(text);
+                name.map(|name| Datum::Str(name.into()))
+                    .ok_or_else(|| ErrorCode::UNKNOWN_STORAGE_ENGINE.with(&[&text]))
             }
             Kind::Words(known) => {
                 let is_known = |word: &str| known.iter().any(|known| known.eq_ignore_ascii_case(word));
@@ -442,6 +474,10 @@ impl Variable {
                     _ => owned(text),
                 })
             }
+            Kind::Locale => {
+                let locale = Locale::by_name(text).ok_or_else(|| unknown_locale(text))?;
+                Ok(Datum::Str(locale.name.into()))
+            }
             Kind::Durability => {
                 let durability: Durability = text.parse().map_err(|_| self.wrong_value(text))?;
                 Ok(owned(&durability.to_string()))
@@ -466,6 +502,10 @@ impl Variable {
             }
         }
     }
+}
+
+fn unknown_locale(name: &str) -> SqlError {
+    ErrorCode::UNKNOWN_LOCALE.with(&[&name])
 }
 
 /// What a session has of the variables: its own values, and the server's.

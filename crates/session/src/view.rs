@@ -84,13 +84,13 @@ impl CatalogView for View<'_> {
 
     fn user_variable(&self, name: &str) -> Expr {
         match self.session.user_variables.get(name) {
-            Some((value, ty)) => Expr::literal(value.clone(), *ty),
+            Some((value, ty)) => Expr::literal(value, ty),
             None => Expr::null(),
         }
     }
 
     fn value_of_variable(&self, name: &str) -> Option<(Value, SqlType)> {
-        self.session.user_variables.get(name).cloned()
+        self.session.user_variables.get(name)
     }
 
     fn column_type(&self, spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {

@@ -20,7 +20,8 @@ mod tests;
 
 use crate::parse::ast::{Ident, ObjectName, VariableScope};
 use crate::parse::statement::{
-    InsertSource, LoadTarget, PrepareSource, SelectInto, SetItem, ShowFilter, Statement, StatementKind,
+    InsertSource, LoadTarget, PrepareSource, PurgeLogs, SelectInto, SetItem, ShowFilter, Statement,
+    StatementKind,
 };
 
 use reader::Reader;
@@ -370,6 +371,8 @@ impl StatementFacts {
                 arguments.iter().for_each(|expr| reader.expr(expr));
             }
             K::Kill { connection, .. } => Reader::new(self).expr(connection),
+            K::PurgeLogs(PurgeLogs::Before(moment)) => Reader::new(self).expr(moment),
+            K::PurgeLogs(PurgeLogs::To(_)) => {}
             K::Analyze(names)
             | K::Check { tables: names, .. }
             | K::Checksum { tables: names, .. }
@@ -381,6 +384,7 @@ impl StatementFacts {
             K::Flush(_)
             | K::ResetPersist { .. }
             | K::ChangeSource(_)
+            | K::PromoteReplica(_)
             | K::StartReplica
             | K::StopReplica
             | K::ResetReplica { .. } => {}
@@ -511,10 +515,12 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         K::Flush(_)
         | K::ResetPersist { .. }
         | K::ChangeSource(_)
+        | K::PromoteReplica(_)
         | K::StartReplica
         | K::StopReplica
         | K::ResetReplica { .. }
         | K::Kill { .. }
+        | K::PurgeLogs(_)
         | K::Analyze(_)
         | K::Check { .. }
         | K::Optimize(_)

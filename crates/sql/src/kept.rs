@@ -23,7 +23,8 @@ use crate::parse::ast::{Expr, ExprKind};
 use crate::parse::{ParseError, grow_stack, parse_expr};
 use crate::print::{self, Names, Style};
 
-pub use rules::compile;
+pub(crate) use rules::bind_expr;
+pub use rules::{compile, type_of};
 
 /// An expression's canonical text. `source` is what it was parsed from, whose strings are in the character set `charset`.
 pub fn canonical(expr: &Expr, source: &[u8], charset: Charset) -> String {
@@ -80,10 +81,16 @@ pub fn check_columns(table: &TableDef) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn check_generated(table: &TableDef, at: usize, text: &str) -> Result<(), SqlError> {
+/// Whether what a generated column, or a functional key part, is computed from may be.
+pub fn check_generated(table: &TableDef, at: usize, text: &str) -> Result<(), SqlError> {
+    let index = table.columns[at].functional_index();
+    let place = if index.is_some() { "functional index" } else { "generated column function" };
     for name in column_names(&parse(text)?) {
         let of = table.column(&name);
-        let of = of.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name, &"generated column function"]))?;
+        let of = of.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name, &place]))?;
+        if let Some(index) = index.filter(|_| table.columns[of].auto_increment) {
+            return Err(ErrorCode::FUNCTIONAL_INDEX_REF_AUTO_INCREMENT.with(&[&index]));
+        }
         if table.columns[of].auto_increment {
             return Err(ErrorCode::GENERATED_COLUMN_REF_AUTO_INC.with(&[&table.columns[at].name]));
         }
@@ -109,7 +116,7 @@ fn check_default(table: &TableDef, at: usize, text: &str) -> Result<(), SqlError
     Ok(())
 }
 
-/// Errors 3108 and 3766 if another column is computed from this one. Those for which `goes` holds do not count.
+/// Errors 3108, 3766 and 3837 if another column is computed from this one. Those for which `goes` holds do not count.
 pub fn check_is_unused(table: &TableDef, column: usize, goes: &dyn Fn(&str) -> bool) -> Result<(), SqlError> {
     let name = &table.columns[column].name;
     for (_, other) in
@@ -118,7 +125,10 @@ pub fn check_is_unused(table: &TableDef, column: usize, goes: &dyn Fn(&str) -> b
         if let Some(generated) = &other.generated
             && columns_of(&generated.expr, table)?.contains(&column)
         {
-            return Err(ErrorCode::DEPENDENT_BY_GENERATED_COLUMN.with(&[name]));
+            return Err(match other.is_hidden() {
+                true => ErrorCode::DEPENDENT_BY_FUNCTIONAL_INDEX.with(&[name]),
+                false => ErrorCode::DEPENDENT_BY_GENERATED_COLUMN.with(&[name]),
+            });
         }
         if let Some(DefaultValue::Expr(text)) = &other.default
             && columns_of(text, table)?.contains(&column)

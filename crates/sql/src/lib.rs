@@ -3,6 +3,8 @@
 //! ```text
 //!  text ─ parse ─▶ syntax tree ─ bind ─▶ bound algebra (plan) ─▶ point, fusion
 //!            └── digest, lift: the text without its literals, for plans that are kept
+//!
+//!  conditions ─ ranges ─▶ where in an index the rows are ─▶ point
 //! ```
 //!
 //! Knows values and their types (`avocet_types`) and, through [`bind::CatalogView`], what tables there are. Knows neither engine
@@ -18,6 +20,7 @@ pub mod parse;
 pub mod plan;
 pub mod print;
 pub mod qualify;
+pub mod ranges;
 pub mod relational;
 pub mod testing;
 

@@ -3,7 +3,7 @@
 //! A literal is lifted only where its value decides nothing but which rows are met or what is stored: beside a
 //! comparison or in an IN list of WHERE and ON, as a pattern of LIKE there, as a stored value, in plain arithmetic, CONCAT and
 //! date arithmetic in these places, and as an OFFSET. All others stay (are *pinned*): they may name a column, give a type its length or scale, be a position of ORDER BY or an argument that has to be
-//! constant, or make the planner choose otherwise.
+//! constant, or make the planner choose otherwise. So do parts of what conditions compare, where indexes are on expressions.
 
 use crate::parse::ast::{
     BinaryOp, Expr, ExprKind, Join, JoinCondition, Limit, Query, QueryBody, SelectItem, TableRef, UnaryOp,
@@ -12,9 +12,10 @@ use crate::parse::digest::Slot;
 use crate::parse::statement::{Assignment, InsertSource, StatementKind};
 
 /// Puts parameters, numbered as the slots, where literals can be lifted. For each slot: whether a parameter stands there
-/// now that was lifted or, where the text has a `?`, could have been.
-pub fn lift(statement: &mut StatementKind, slots: &[Slot]) -> Vec<bool> {
-    let mut lifter = Lifter { slots, lifted: vec![false; slots.len()] };
+/// now that was lifted or, where the text has a `?`, could have been. `by_expression` if the statement's tables have indexes on
+/// expressions, which only their literals tell.
+pub fn lift(statement: &mut StatementKind, slots: &[Slot], by_expression: bool) -> Vec<bool> {
+    let mut lifter = Lifter { slots, by_expression, lifted: vec![false; slots.len()] };
     match statement {
         StatementKind::Query(query) => lifter.query(query),
         StatementKind::Insert(insert) => {
@@ -43,6 +44,7 @@ pub fn lift(statement: &mut StatementKind, slots: &[Slot]) -> Vec<bool> {
 
 struct Lifter<'s> {
     slots: &'s [Slot],
+    by_expression: bool,
     lifted: Vec<bool>,
 }
 
@@ -130,17 +132,17 @@ impl Lifter<'_> {
             ExprKind::Binary { op, left, right }
                 if op.is_comparison() && (has_no_constant(left) || has_no_constant(right)) =>
             {
-                self.value(left);
-                self.value(right);
+                self.operand(left);
+                self.operand(right);
             }
             ExprKind::Between { expr, low, high, .. } if !is_constant(expr) => {
-                self.value(expr);
-                self.value(low);
-                self.value(high);
+                self.operand(expr);
+                self.operand(low);
+                self.operand(high);
             }
             ExprKind::InList { expr, list, .. } if has_no_constant(expr) => {
-                self.value(expr);
-                list.iter_mut().for_each(|item| self.value(item));
+                self.operand(expr);
+                list.iter_mut().for_each(|item| self.operand(item));
             }
             ExprKind::Like { expr, pattern, .. } if has_no_constant(expr) => {
                 self.value(expr);
@@ -150,7 +152,20 @@ impl Lifter<'_> {
         }
     }
 
-    /// An operand of a comparison, or what a column is to hold.
+    /// An operand of a comparison.
+    fn operand(&mut self, expr: &mut Expr) {
+        let is_constant = is_constant(expr);
+        match &mut expr.kind {
+            ExprKind::Row(parts) if self.by_expression => {
+                parts.iter_mut().for_each(|part| self.operand(part))
+            }
+            ExprKind::Binary { .. } | ExprKind::Function { .. } | ExprKind::DateArithmetic { .. }
+                if self.by_expression && !is_constant => {}
+            _ => self.value(expr),
+        }
+    }
+
+    /// What is compared, or what a column is to hold.
     fn value(&mut self, expr: &mut Expr) {
         match &mut expr.kind {
             ExprKind::Binary { op: BinaryOp::Add | BinaryOp::Sub, left, right } => {
@@ -257,10 +272,14 @@ mod tests {
 
     /// The statement's text with a `?` for each lifted literal.
     fn lifted(source: &str) -> String {
+        lifted_for(source, false)
+    }
+
+    fn lifted_for(source: &str, by_expression: bool) -> String {
         let mut digest = Digest::default();
         assert!(digest.read(source.as_bytes(), SqlMode::DEFAULT), "{source}");
         let mut statement = parse(source.as_bytes(), SqlMode::DEFAULT).expect("parses").swap_remove(0);
-        let which = lift(&mut statement.kind, &digest.slots);
+        let which = lift(&mut statement.kind, &digest.slots, by_expression);
         let (mut text, mut from) = (String::new(), 0);
         for (slot, _) in digest.slots.iter().zip(which).filter(|(_, lifted)| *lifted) {
             text.push_str(&source[from..slot.span.start as usize]);
@@ -268,6 +287,14 @@ mod tests {
             from = slot.span.end as usize;
         }
         text + &source[from..]
+    }
+
+    #[test]
+    fn literals_of_compared_expressions_stay_where_these_have_indexes() {
+        let source = "SELECT a FROM t WHERE a + 1 = 5 AND (b - 2, c) = (3, 4) AND CONCAT(c, 'x') IN ('y', 'z') AND d < 6";
+        let expected =
+            "SELECT a FROM t WHERE a + 1 = ? AND (b - 2, c) = (?, ?) AND CONCAT(c, 'x') IN (?, ?) AND d < ?";
+        assert_eq!(lifted_for(source, true), expected);
     }
 
     #[test]

@@ -48,6 +48,8 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
                 auto_increment: false,
                 generated: None,
                 invisible: false,
+                collation_named: false,
+                zerofill: None,
                 comment: String::new(),
             }
         })
@@ -55,7 +57,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
     for index in create.indexes.iter().filter(|i| i.kind == IndexSpecKind::Primary) {
         primary.extend(index.parts.iter().map(|part| match part {
             IndexPartSpec::Column { name, .. } => name.name.clone(),
-            IndexPartSpec::Expr(_) => panic!("a functional key in a test's table"),
+            IndexPartSpec::Expr { .. } => panic!("a functional key in a test's table"),
         }));
     }
     let parts = primary.iter().map(|name| IndexPart {
@@ -82,9 +84,10 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
-        fulltext: Vec::new(),
+        kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        stored: None,
     }
 }
 
@@ -194,7 +197,7 @@ fn measure(batches: &[RecordBatch], def: &TableDef) -> TableStatistics {
         statistics.distinct = Some(distinct.len() as u64);
         statistics
     });
-    TableStatistics { rows, columns: columns.collect() }
+    TableStatistics { rows, columns: columns.collect(), paths: Vec::new() }
 }
 
 impl CatalogView for Memory {

@@ -21,6 +21,7 @@ mod bitmap;
 mod bitpack;
 mod block;
 mod column;
+mod columns_view;
 mod deletes;
 mod encode;
 mod fixed;
@@ -39,11 +40,14 @@ mod views;
 mod words;
 
 pub use bitmap::Bitmap;
-pub use block::{Block, EncodedBlock, FORMAT_VERSION, assemble, block_key, encode_block};
+pub use block::{
+    Block, EncodedBlock, EncodedPath, FORMAT_VERSION, assemble, assemble_with_paths, block_key, encode_block,
+};
 pub use column::{EncodedColumn, Selection};
+pub use columns_view::{ColumnsView, ViewColumn};
 pub use deletes::{decode_deletes, encode_deletes};
-pub use encode::{EncodedChunk, encode_column};
-pub use meta::{BlockMeta, Bounds, ColumnMeta, Distinct, Encoding};
+pub use encode::{EncodedChunk, encode_column, encode_uncounted};
+pub use meta::{BlockMeta, Bounds, ColumnMeta, Distinct, Encoding, PathColumn};
 pub use ordinals::{MAX_ROWS, Ordinals};
 pub use predicate::{ColumnPredicate, CompareOp};
 pub use sketch::DistinctSketch;

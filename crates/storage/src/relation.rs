@@ -219,6 +219,10 @@ impl Relation {
         self.segment_rows.get()
     }
 
+    pub fn segment_rows(&self) -> RowsPerSegment {
+        self.segment_rows
+    }
+
     pub fn slots_per_page(&self) -> usize {
         1 << self.page_shift
     }
@@ -377,6 +381,16 @@ impl Relation {
                 (!matches!(*state, SegmentState::Empty)).then_some((SegmentNo(number), state))
             })
         })
+    }
+
+    /// Whether some row has versions besides the newest.
+    pub fn has_versions(&self) -> bool {
+        let of_state = |state: &SegmentState| match state {
+            SegmentState::Empty => false,
+            SegmentState::Hot(hot) => hot.pages().any(|(_, page)| page.body.read().has_versions()),
+            SegmentState::Cold(cold) => cold.deletes.body.read().has_versions(),
+        };
+        self.used_segments().any(|(_, state)| of_state(&state))
     }
 
     /// Bytes of the directory and of what is known of column blocks, which stay however cold the rows are.

@@ -19,7 +19,7 @@ use crate::expr::func::numeral::crc32_from;
 use crate::json::{self, Node};
 use crate::schema::{ColumnDef, DefaultValue, TableDef};
 use crate::sql_type::{IntWidth, SqlType};
-use crate::temporal::{Civil, Clock, DAY, SECOND};
+use crate::temporal::{Civil, Clock, DAY, SECOND, ZERO_DATETIME};
 
 /// Digits of a DECIMAL that stand in four bytes, and the bytes that fewer of them take.
 const DIGITS_PER_WORD: usize = 9;
@@ -47,14 +47,14 @@ struct Column {
 
 impl TableChecksum {
     pub fn new(table: &TableDef) -> Self {
-        let is_fixed = !table.columns.iter().any(|column| is_variable(&column.ty));
+        let is_fixed = !table.own_columns().iter().any(|column| is_variable(&column.ty));
         let column =
             |def: &ColumnDef| Column { ty: def.ty, null_bit: None, default: default_bytes(def).into() };
-        let mut columns: Box<[Column]> = table.columns.iter().map(column).collect();
+        let mut columns: Box<[Column]> = table.own_columns().iter().map(column).collect();
         let mut bits = usize::from(is_fixed);
         let is_virtual = |def: &ColumnDef| def.generated.as_ref().is_some_and(|from| !from.stored);
         for virtual_ones in [false, true] {
-            for (column, def) in columns.iter_mut().zip(&table.columns) {
+            for (column, def) in columns.iter_mut().zip(table.own_columns()) {
                 if def.nullable && is_virtual(def) == virtual_ones {
                     column.null_bit = Some(bits);
                     bits += 1;
@@ -101,6 +101,7 @@ fn is_variable(ty: &SqlType) -> bool {
             | SqlType::VarBinary { .. }
             | SqlType::Blob { .. }
             | SqlType::Json
+            | SqlType::Geometry { .. }
     )
 }
 
@@ -183,6 +184,9 @@ fn write(value: &Datum<'_>, ty: &SqlType, to: &mut Vec<u8>) {
             let Civil { year, month, day } = Civil::from_days(*days);
             let packed = (year as u32) << 9 | month << 5 | day;
             to.extend_from_slice(&packed.to_le_bytes()[..3]);
+        }
+        (Datum::DateTime(ZERO_DATETIME), SqlType::Timestamp { fsp }) => {
+            to.extend_from_slice(&[0; 7][..4 + fraction_bytes(*fsp)]);
         }
         (Datum::DateTime(micros), SqlType::Timestamp { fsp }) => {
             big_endian(micros.div_euclid(SECOND) as u64, 4, to);

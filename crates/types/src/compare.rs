@@ -18,7 +18,7 @@ use crate::decimal::Decimal;
 use crate::json;
 use crate::number::parse_f64;
 use crate::temporal::{
-    DAY, SECOND, TimeZone, datetime_to_number, parse_datetime, parse_time, time_to_number,
+    DAY, SECOND, TimeZone, ZeroDates, datetime_to_number, parse_datetime, parse_time, time_to_number,
 };
 
 /// Compares two values; `None` if one is NULL. Strings go by `collation`.
@@ -94,7 +94,7 @@ fn instant(value: &Datum<'_>) -> Option<i64> {
 fn read_like(model: &Datum<'_>, text: &[u8]) -> Option<i64> {
     let parsed = match model {
         Datum::Time(_) => parse_time(text, TimeZone::UTC),
-        _ => parse_datetime(text, TimeZone::UTC),
+        _ => parse_datetime(text, TimeZone::UTC, ZeroDates::ALLOWED),
     };
     parsed.map(|p| p.micros)
 }

@@ -22,8 +22,9 @@ pub use store::{Stored, store, store_column};
 use crate::datum::Datum;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    DAY, ExcessDigits, MAX_DATETIME, Parsed, SECOND, TimeZone, datetime_from_number, datetime_to_number,
-    parse_datetime, parse_time, round_to_fsp, time_from_number, time_of, time_to_number,
+    self, DAY, ExcessDigits, MAX_DATETIME, NotADate, Parsed, SECOND, TimeZone, ZeroDates,
+    datetime_from_number, datetime_to_number, has_zero_date, parse_time, round_to_fsp, time_from_number,
+    time_of, time_to_number,
 };
 use crate::text::to_text;
 
@@ -37,11 +38,17 @@ pub struct ConvertContext {
     /// The statement's date in that zone: a TIME becomes a DATETIME of that day.
     pub today: i32,
     pub excess_digits: ExcessDigits,
+    pub zero_dates: ZeroDates,
 }
 
 impl ConvertContext {
-    pub const STRICT_UTC: Self =
-        Self { strict: true, zone: TimeZone::UTC, today: 0, excess_digits: ExcessDigits::Round };
+    pub const STRICT_UTC: Self = Self {
+        strict: true,
+        zone: TimeZone::UTC,
+        today: 0,
+        excess_digits: ExcessDigits::Round,
+        zero_dates: ZeroDates::REFUSED,
+    };
 }
 
 /// A value read as a temporal.
@@ -65,12 +72,19 @@ impl Read {
     }
 }
 
-/// The DATETIME that a value is worth, in local time, with `fsp` digits; `None` if it is none.
-fn read_datetime(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Option<Read> {
+/// The DATETIME that a value is worth, in local time, with `fsp` digits.
+fn read_datetime(
+    value: &Datum<'_>,
+    from: &SqlType,
+    fsp: u8,
+    context: &ConvertContext,
+) -> Result<Read, NotADate> {
     let of_text = |text: &[u8]| {
-        let parsed = parse_datetime(text, context.zone)?;
-        let Parsed { truncated, has_time: had_time, utc, .. } = parsed;
-        Some(Read { truncated, had_time, utc, ..Read::new(parsed.micros) })
+        let parsed = temporal::read_datetime(text, context.zone, context.zero_dates)?;
+        let Parsed { truncated, utc, .. } = parsed;
+        // A zero date's time of zero is no part that is lost.
+        let had_time = parsed.has_time && (!has_zero_date(parsed.micros) || time_of(parsed.micros) != 0);
+        Ok(Read { truncated, had_time, utc, ..Read::new(parsed.micros) })
     };
     let read = match value {
         Datum::Date(days) => Read::new(i64::from(*days) * DAY),
@@ -84,17 +98,24 @@ fn read_datetime(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertCo
         Datum::Str(text) => of_text(text.as_bytes())?,
         Datum::Bytes(text) => of_text(text)?,
         number => {
-            let (whole, fraction) = seconds_and_micros(number)?;
-            let (micros, has_time) = datetime_from_number(whole)?;
+            let (whole, fraction) = seconds_and_micros(number).ok_or(NotADate::OutOfRange)?;
+            let Some((micros, has_time)) = datetime_from_number(whole, context.zero_dates) else {
+                return Err(if whole > 0 { NotADate::Malformed } else { NotADate::OutOfRange });
+            };
             if fraction < 0 || (!has_time && fraction != 0) {
-                return None;
+                return Err(NotADate::OutOfRange);
             }
             Read { had_time: has_time, ..Read::new(micros + fraction) }
         }
     };
     let micros = context.excess_digits.datetime(read.micros, fsp);
     let utc = read.utc.map(|utc| context.excess_digits.datetime(utc, fsp));
-    (micros <= MAX_DATETIME).then_some(Read { micros, utc, ..read })
+    let stays = has_zero_date(read.micros) == has_zero_date(micros) && context.zero_dates.allow(micros);
+    match micros <= MAX_DATETIME {
+        true if stays => Ok(Read { micros, utc, ..read }),
+        true => Err(NotADate::OutOfRange),
+        false => Err(NotADate::RoundedOver),
+    }
 }
 
 /// The TIME that a value is worth, with `fsp` digits; `None` if it is none.
@@ -108,7 +129,9 @@ fn read_time(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContex
         Datum::Time(micros) => Read::new(*micros),
         Datum::Date(_) => Read::new(0),
         Datum::DateTime(_) => {
-            let datetime = read_datetime(value, from, fsp, context)?;
+            let zeros = ConvertContext { zero_dates: ZeroDates::ALLOWED, ..*context };
+            // Its time of day is rounded, and not the date with it: to 24:00:00 at the most.
+            let datetime = read_datetime(value, from, 6, &zeros).ok()?;
             Read { truncated: false, ..Read::new(time_of(datetime.micros)) }
         }
         Datum::Str(text) => of_text(text.as_bytes())?,
@@ -144,7 +167,8 @@ fn temporal_to_integer(value: &Datum<'_>, from: &SqlType, context: &ConvertConte
     match value {
         Datum::Date(days) => Some(datetime_to_number(i64::from(*days) * DAY) / 1_000_000),
         Datum::DateTime(micros) => {
-            let read = read_datetime(value, from, 0, context);
+            let zeros = ConvertContext { zero_dates: ZeroDates::ALLOWED, ..*context };
+            let read = read_datetime(value, from, 0, &zeros);
             Some(datetime_to_number(read.map_or(*micros, |r| r.micros)))
         }
         Datum::Time(micros) => Some(time_to_number(round_to_fsp(*micros, 0))),

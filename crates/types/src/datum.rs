@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::decimal::Decimal;
 use crate::sql_type::{Collation, SqlType};
+use crate::temporal;
 
 /// A value of some `SqlType`, borrowed where it can be. Which variants a type uses:
 ///
@@ -17,6 +18,7 @@ use crate::sql_type::{Collation, SqlType};
 /// | Char, VarChar, Text | `Str` |
 /// | Binary, VarBinary, Blob | `Bytes` |
 /// | Json | `Bytes`: the binary form (see [`crate::json`]) |
+/// | Geometry | `Bytes`: SRID and well-known binary (see [`crate::geometry`]) |
 /// | Date | `Date`: days since 1970-01-01 |
 /// | DateTime, Timestamp | `DateTime`: microseconds since 1970-01-01 00:00:00 (local time / UTC) |
 /// | Time | `Time`: microseconds, signed |
@@ -41,6 +43,16 @@ pub type Value = Datum<'static>;
 impl<'a> Datum<'a> {
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
+    }
+
+    /// Whether it is a date, with or without a time, and the zero date.
+    #[inline]
+    pub fn has_zero_date(&self) -> bool {
+        match self {
+            Self::Date(days) => temporal::is_zero_date(*days),
+            Self::DateTime(micros) => temporal::has_zero_date(*micros),
+            _ => false,
+        }
     }
 
     /// Whether it is the same value to the last byte, not only an equal string.

@@ -31,6 +31,7 @@ pub(crate) mod func;
 pub mod function;
 mod identity;
 pub mod program;
+mod seeded;
 pub mod typing;
 mod walk;
 
@@ -38,12 +39,13 @@ pub use crate::temporal::{TimeZone, Unit as IntervalUnit};
 pub use assigned::AssignedVariables;
 pub use batch::BatchProgram;
 pub use block_mode::BlockMode;
-pub use context::{EvalContext, Host, SessionInfo, SqlMode, Warning};
+pub use context::{EvalContext, Host, SessionInfo, SqlMode, StatementDigest, Warning};
 pub use error::{EvalError, EvalResult};
 pub use func::interval::interval_of;
+pub use func::units::shown_pico_time;
 pub use function::{Function, Volatility};
 pub use program::{RowProgram, RowSource};
-pub use typing::{CastTarget, OnJsonProblem, Typer, ValueClass};
+pub use typing::{CastTarget, OnJsonProblem, Typer, ValueClass, refuse_geometries};
 
 use crate::datum::{Datum, Value};
 use crate::sql_type::SqlType;

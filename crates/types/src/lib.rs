@@ -15,6 +15,8 @@ pub mod datum;
 pub mod decimal;
 pub mod error;
 pub mod expr;
+pub mod geometry;
+pub mod gtid;
 pub mod json;
 pub mod key;
 pub mod members;
@@ -24,9 +26,11 @@ pub mod row;
 pub mod rules;
 pub mod schema;
 pub mod sql_type;
+pub mod stored;
 pub mod temporal;
 pub mod text;
 pub mod view;
+mod xml;
 
 pub use arrow_map::{ColumnBuilder, datum_at};
 pub use datum::{Datum, Value};
@@ -37,8 +41,9 @@ pub use members::Members;
 pub use row::{RowLayout, RowRef};
 pub use rules::RowRules;
 pub use schema::{
-    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, FulltextDef, GeneratedDef, IndexDef, IndexKind,
-    IndexPart, ReferentialAction, TableDef,
+    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
+    KeptKeyDef, KeptKeyKind, ReferentialAction, TableDef,
 };
 pub use sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
+pub use stored::{StoredColumn, StoredColumns};
 pub use view::{ViewAlgorithm, ViewCheck, ViewDef, ViewSecurity};

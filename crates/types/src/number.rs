@@ -89,12 +89,19 @@ const FLOAT_DIGITS: usize = 6;
 const HAS_POINT: std::ops::RangeInclusive<i32> = -14..=15;
 /// in strings if they are no longer than this then,
 const MAX_FIXED_LEN: i32 = 22;
+/// coordinates than this,
+const MAX_FIXED_LEN_OF_COORDINATE: i32 = 25;
 /// and FLOATs than this.
 const MAX_FIXED_LEN_OF_FLOAT: i32 = 12;
 
 /// Appends a DOUBLE as MySQL prints it in strings.
 pub fn write_f64(v: f64, to: &mut Vec<u8>) {
     write_scientific(shortest(v).bytes(), MAX_FIXED_LEN, to);
+}
+
+/// Appends a DOUBLE as MySQL prints coordinates in well-known text.
+pub fn write_coordinate(v: f64, to: &mut Vec<u8>) {
+    write_scientific(shortest(v).bytes(), MAX_FIXED_LEN_OF_COORDINATE, to);
 }
 
 /// Appends a FLOAT as MySQL prints it in strings: six digits.

@@ -4,19 +4,23 @@
 //! has none. Enums are a tag byte and their fields; tags are never reused.
 //!
 //! ```text
-//!  table    version u8 = 1 to 4 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!  table    version u8 = 1 to 8 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
 //!           from version 2: │ foreign keys, from version 3: │ checks,
-//!           from version 4: │ fulltext keys │ partitioning: text, empty if there is none
+//!           from version 4: │ fulltext and spatial keys │ partitioning: text, empty if there is none
+//!           from version 7: │ where blocks have the columns: list of position varint, value │ width u16
+//!           (version 8: behind a u8, 0 if blocks have them as they are)
 //!  type     tag u8 │ what the type has: of ENUM and SET collation u16 │ names
 //!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment, 8 generated,
-//!           16 invisible) │ default │ comment
-//!           if generated (version 3): │ expression: text │ stored u8
+//!           16 invisible, 32 hidden, 64 collation named: version 6,
+//!           128 zerofill: version 8) │ default │ comment
+//!           if generated (version 3): │ expression: text │ stored u8, if hidden (version 5): │ index: text
+//!           if zerofill: │ characters u8
 //!  default  0 none │ 1 value │ 2 now │ 3 expression: text (version 3)
 //!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key, 64: invisible) │ parts
 //!  part     column varint │ descending u8 │ prefix length + 1, or 0: varint
 //!  foreign  name │ child's columns: list of varint │ parent's database │ table │ columns: list
 //!           │ on delete u8 │ on update u8 (0 no action, 1 restrict, 2 cascade, 3 set null, 4 set default)
-//!  fulltext name │ columns: list of varint │ parser: text, empty if there is none
+//!  fulltext name │ columns: list of varint │ parser: text, empty if there is none; of a SPATIAL key a zero byte
 //!  check    name │ condition: text │ enforced u8
 //! ```
 //!
@@ -29,20 +33,33 @@ use avocet_base::{IndexId, TableId};
 
 use crate::datum::{Datum, Value};
 use crate::decimal::Decimal;
+use crate::geometry::GeometryType;
 use crate::members::{MAX_ENUM, MAX_SET, Members};
 use crate::schema::{
-    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, FulltextDef, GeneratedDef, IndexDef, IndexKind,
-    IndexPart, ReferentialAction, TableDef,
+    CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
+    KeptKeyDef, KeptKeyKind, ReferentialAction, TableDef,
 };
 use crate::sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
+use crate::stored::{StoredColumn, StoredColumns};
 
 /// Of tables without foreign keys.
 const PLAIN: u8 = 1;
 const WITH_FOREIGN_KEYS: u8 = 2;
 /// Definitions keep expressions (defaults, checks, generated columns) or invisible columns.
 const WITH_EXPRESSIONS: u8 = 3;
-/// Of partitioned tables, and those with FULLTEXT keys.
+/// Of partitioned tables, and those with FULLTEXT or SPATIAL keys.
 const WITH_PARTITIONS: u8 = 4;
+/// Of tables with functional key parts, whose columns are hidden.
+const WITH_HIDDEN_COLUMNS: u8 = 5;
+/// Columns say that their collations were named.
+const WITH_NAMED_COLLATIONS: u8 = 6;
+/// Of tables whose columns have changed under their blocks.
+const WITH_STORED_COLUMNS: u8 = 7;
+/// Columns show their numbers with zeros before them.
+const WITH_ZEROFILL: u8 = 8;
+
+/// Where a FULLTEXT key has its parser's name, which has no such byte.
+const SPATIAL: &str = "\0";
 
 /// Beside the kind of an index that was made for a foreign key.
 const GENERATED: u8 = 0x80;
@@ -101,6 +118,10 @@ impl SqlType {
             Self::Set(members) => listed(to, 21, members),
             Self::Bit { len } => to.extend_from_slice(&[22, len]),
             Self::Json => to.put_u8(17),
+            Self::Geometry { ty, srid } => {
+                to.extend_from_slice(&[25, ty as u8, srid.is_some().into()]);
+                to.put_u32(srid.unwrap_or_default());
+            }
         }
     }
 
@@ -167,6 +188,12 @@ impl SqlType {
                 _ => return Err(from.malformed(WHAT)),
             },
             17 => Self::Json,
+            25 => {
+                let ty = GeometryType::of_code(from.u8(WHAT)?.into()).ok_or(from.malformed(WHAT))?;
+                let has_srid = flag(from)?;
+                let srid = from.u32(WHAT)?;
+                Self::Geometry { ty, srid: has_srid.then_some(srid) }
+            }
             _ => return Err(from.malformed(WHAT)),
         })
     }
@@ -301,14 +328,32 @@ impl TableDef {
             put_list(&self.checks, to, CheckDef::encode);
         }
         if version >= WITH_PARTITIONS {
-            put_list(&self.fulltext, to, FulltextDef::encode);
+            put_list(&self.kept_keys, to, KeptKeyDef::encode);
             to.put_str(self.partitioning.as_deref().unwrap_or_default());
+        }
+        if version == WITH_ZEROFILL {
+            to.put_u8(self.stored.is_some().into());
+        }
+        if let Some(stored) = &self.stored {
+            put_list(&stored.columns, to, |column, to| {
+                to.put_varint(column.position.into());
+                column.before.encode(to);
+            });
+            to.put_u16(stored.width);
         }
     }
 
     /// The lowest that has all of it.
     fn version(&self) -> u8 {
-        if !self.fulltext.is_empty() || self.partitioning.is_some() {
+        if self.columns.iter().any(|column| column.zerofill.is_some()) {
+            WITH_ZEROFILL
+        } else if self.stored.is_some() {
+            WITH_STORED_COLUMNS
+        } else if self.columns.iter().any(|column| column.collation_named) {
+            WITH_NAMED_COLLATIONS
+        } else if self.has_functional_parts() {
+            WITH_HIDDEN_COLUMNS
+        } else if !self.kept_keys.is_empty() || self.partitioning.is_some() {
             WITH_PARTITIONS
         } else if !self.checks.is_empty() || self.columns.iter().any(|c| c.is_computed() || c.invisible) {
             WITH_EXPRESSIONS
@@ -323,7 +368,7 @@ impl TableDef {
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "table definition";
         let version = from.u8(WHAT)?;
-        if !(PLAIN..=WITH_PARTITIONS).contains(&version) {
+        if !(PLAIN..=WITH_ZEROFILL).contains(&version) {
             return Err(from.malformed("version of a table definition"));
         }
         let mut table = Self {
@@ -336,9 +381,10 @@ impl TableDef {
             comment: from.str(WHAT)?.to_owned(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
-            fulltext: Vec::new(),
+            kept_keys: Vec::new(),
             partitioning: None,
             view: None,
+            stored: None,
         };
         if version >= WITH_FOREIGN_KEYS {
             table.foreign_keys = list(from, ForeignKeyDef::decode)?;
@@ -347,10 +393,25 @@ impl TableDef {
             table.checks = list(from, CheckDef::decode)?;
         }
         if version >= WITH_PARTITIONS {
-            table.fulltext = list(from, FulltextDef::decode)?;
+            table.kept_keys = list(from, KeptKeyDef::decode)?;
             table.partitioning = Some(from.str(WHAT)?.to_owned()).filter(|text| !text.is_empty());
         }
-        let mut indexed = table.fulltext.iter().flat_map(|key| &key.columns);
+        let has_stored = match version {
+            WITH_ZEROFILL => flag(from)?,
+            _ => version == WITH_STORED_COLUMNS,
+        };
+        if has_stored {
+            let columns = list(from, |from| {
+                let position = u16::try_from(from.varint(WHAT)?).map_err(|_| from.malformed(WHAT))?;
+                Ok(StoredColumn { position, before: Datum::decode(from)? })
+            })?;
+            let stored = StoredColumns { columns, width: from.u16(WHAT)? };
+            if !stored.is_sound(table.columns.len()) {
+                return Err(from.malformed(WHAT));
+            }
+            table.stored = Some(Box::new(stored));
+        }
+        let mut indexed = table.kept_keys.iter().flat_map(|key| &key.columns);
         if indexed.any(|column| *column >= table.columns.len()) {
             return Err(from.malformed(WHAT));
         }
@@ -376,6 +437,9 @@ impl ColumnDef {
             self.auto_increment,
             self.generated.is_some(),
             self.invisible,
+            self.is_hidden(),
+            self.collation_named,
+            self.zerofill.is_some(),
         ];
         to.put_u8(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
         match &self.default {
@@ -394,6 +458,12 @@ impl ColumnDef {
         if let Some(generated) = &self.generated {
             to.put_str(&generated.expr);
             to.put_u8(generated.stored.into());
+            if let Some(index) = &generated.index {
+                to.put_str(index);
+            }
+        }
+        if let Some(width) = self.zerofill {
+            to.put_u8(width);
         }
     }
 
@@ -409,7 +479,8 @@ impl ColumnDef {
             3 => Some(DefaultValue::Expr(from.str(WHAT)?.to_owned())),
             _ => return Err(from.malformed(WHAT)),
         };
-        if flags > 31 {
+        // Only generated columns are hidden.
+        if flags & (8 | 32) == 32 {
             return Err(from.malformed(WHAT));
         }
         Ok(Self {
@@ -421,9 +492,21 @@ impl ColumnDef {
             auto_increment: flags & 4 != 0,
             comment: from.str(WHAT)?.to_owned(),
             invisible: flags & 16 != 0,
+            collation_named: flags & 64 != 0,
             generated: match flags & 8 {
                 0 => None,
-                _ => Some(GeneratedDef { expr: from.str(WHAT)?.to_owned(), stored: flag(from)? }),
+                _ => Some(GeneratedDef {
+                    expr: from.str(WHAT)?.to_owned(),
+                    stored: flag(from)?,
+                    index: match flags & 32 {
+                        0 => None,
+                        _ => Some(from.str(WHAT)?.to_owned()),
+                    },
+                }),
+            },
+            zerofill: match flags & 128 {
+                0 => None,
+                _ => Some(from.u8(WHAT)?),
             },
         })
     }
@@ -491,19 +574,26 @@ impl ForeignKeyDef {
     }
 }
 
-impl FulltextDef {
+impl KeptKeyDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
         to.put_str(&self.name);
         put_list(&self.columns, to, |column, to| to.put_varint(*column as u64));
-        to.put_str(self.parser.as_deref().unwrap_or_default());
+        to.put_str(match &self.kind {
+            KeptKeyKind::Fulltext { parser } => parser.as_deref().unwrap_or_default(),
+            KeptKeyKind::Spatial => SPATIAL,
+        });
     }
 
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        const WHAT: &str = "fulltext key";
+        const WHAT: &str = "key without entries";
         Ok(Self {
             name: from.str(WHAT)?.to_owned(),
             columns: list(from, |from| from.varint(WHAT).map(|column| column as usize))?,
-            parser: Some(from.str(WHAT)?.to_owned()).filter(|parser| !parser.is_empty()),
+            kind: match from.str(WHAT)? {
+                SPATIAL => KeptKeyKind::Spatial,
+                "" => KeptKeyKind::Fulltext { parser: None },
+                parser => KeptKeyKind::Fulltext { parser: Some(parser.to_owned()) },
+            },
         })
     }
 }
@@ -555,6 +645,8 @@ mod tests {
             auto_increment: false,
             generated: None,
             invisible: false,
+            collation_named: false,
+            zerofill: None,
             comment: "ä".into(),
         };
         let collation = Collation::UTF8MB4_BIN;
@@ -582,9 +674,12 @@ mod tests {
             SqlType::Set(members(&["x", "y", "z"])),
             SqlType::Bit { len: 64 },
             SqlType::Json,
+            SqlType::GEOMETRY,
+            SqlType::Geometry { ty: GeometryType::Point, srid: Some(4326) },
         ];
         TableDef {
             view: None,
+            stored: None,
             id: TableId(7),
             database: "d".into(),
             name: "t".into(),
@@ -611,7 +706,7 @@ mod tests {
                 on_delete: ReferentialAction::Cascade,
                 on_update: ReferentialAction::SetNull,
             }],
-            fulltext: Vec::new(),
+            kept_keys: Vec::new(),
             partitioning: None,
             checks: vec![CheckDef { name: "t_chk_1".into(), condition: "(`c` > 0)".into(), enforced: false }],
         }
@@ -624,13 +719,34 @@ mod tests {
         let mut computed = without.clone();
         computed.columns[3].default = Some(DefaultValue::Expr("uuid()".into()));
         let mut generated = without.clone();
-        generated.columns[4].generated = Some(GeneratedDef { expr: "(`a` + 1)".into(), stored: true });
+        let from = GeneratedDef { expr: "(`a` + 1)".into(), stored: true, index: None };
+        generated.columns[4].generated = Some(from.clone());
+        let mut functional = without.clone();
+        let last = functional.columns.last_mut().expect("there are columns");
+        last.generated = Some(GeneratedDef { index: Some("k".into()), ..from });
         let mut invisible = without.clone();
         invisible.columns[4].invisible = true;
-        let fulltext = FulltextDef { name: "f".into(), columns: vec![9, 8], parser: Some("ngram".into()) };
-        let searched = TableDef { fulltext: vec![fulltext], ..without.clone() };
+        let fulltext = KeptKeyDef {
+            name: "f".into(),
+            columns: vec![9, 8],
+            kind: KeptKeyKind::Fulltext { parser: Some("ngram".into()) },
+        };
+        let searched = TableDef { kept_keys: vec![fulltext], ..without.clone() };
         let partitioned = TableDef { partitioning: Some("HASH (`c`)".into()), ..table() };
+        let mut changed = partitioned.clone();
+        let columns = (0..changed.columns.len() as u16).rev();
+        let columns = columns.map(|at| StoredColumn { position: at + 3, before: Datum::Int(at.into()) });
+        let width = changed.columns.len() as u16 + 3;
+        changed.stored = Some(Box::new(StoredColumns { columns: columns.collect(), width }));
+        let mut filled = without.clone();
+        filled.columns[3].zerofill = Some(5);
+        let mut filled_and_changed = changed.clone();
+        filled_and_changed.columns[3].zerofill = Some(20);
         let versions = [
+            (filled, WITH_ZEROFILL),
+            (filled_and_changed, WITH_ZEROFILL),
+            (changed, WITH_STORED_COLUMNS),
+            (functional, WITH_HIDDEN_COLUMNS),
             (searched, WITH_PARTITIONS),
             (partitioned, WITH_PARTITIONS),
             (table(), WITH_EXPRESSIONS),

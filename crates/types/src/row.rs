@@ -70,9 +70,11 @@ impl Storage {
             SqlType::Float(_) => Self::F32,
             SqlType::Double(_) => Self::F64,
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Self::Str,
-            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } | SqlType::Json => {
-                Self::Bytes
-            }
+            SqlType::Binary { .. }
+            | SqlType::VarBinary { .. }
+            | SqlType::Blob { .. }
+            | SqlType::Json
+            | SqlType::Geometry { .. } => Self::Bytes,
             SqlType::Date => Self::Date,
             SqlType::DateTime { .. } | SqlType::Timestamp { .. } => Self::Micros,
             SqlType::Time { .. } => Self::Time,
@@ -307,6 +309,18 @@ impl<'a> RowRef<'a> {
     pub fn raw<const N: usize>(&self, column: usize) -> [u8; N] {
         let at = self.layout.fields[column].offset as usize;
         self.fixed[at..at + N].try_into().expect("the slice has N bytes")
+    }
+
+    /// The stored bytes of a value of fixed width, or the bytes of one of variable length; `None` for NULL.
+    pub fn stored(&self, column: usize) -> Option<&'a [u8]> {
+        if self.is_null(column) {
+            return None;
+        }
+        let field = &self.layout.fields[column];
+        Some(match field.storage.is_var() {
+            true => self.var_bytes(column),
+            false => &self.fixed[field.offset as usize..][..field.storage.size()],
+        })
     }
 
     #[inline]

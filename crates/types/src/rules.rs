@@ -4,8 +4,9 @@
 //! They are over the table's columns, by position. Whoever writes rows asks the table for them; most tables have none.
 
 use crate::datum::Datum;
-use crate::error::{ErrorCode, SqlError};
-use crate::expr::{EvalContext, EvalError, RowProgram, RowSource};
+use crate::error::{ErrorCode, SqlError, error_of_column};
+use crate::expr::{EvalContext, EvalError, RowProgram, RowSource, Warning};
+use crate::schema::ColumnDef;
 
 /// All of one table.
 #[derive(Debug)]
@@ -32,6 +33,32 @@ struct Bounds {
 struct Check {
     name: String,
     condition: RowProgram,
+}
+
+/// What an expression of a table's definition gives a column in the row of this number. Errors and warnings of a functional key
+/// part name its index.
+///
+/// # Errors
+/// What is wrong with the row's values.
+pub fn evaluate<'a, R: RowSource<'a>>(
+    program: &'a RowProgram,
+    column: &ColumnDef,
+    row: &R,
+    ctx: &EvalContext,
+    number: u64,
+) -> Result<Datum<'a>, SqlError> {
+    let index = column.functional_index();
+    let Some(name) = index else { return Ok(program.eval(row, &[], ctx)?) };
+    let before = ctx.warning_count();
+    let value = program.eval(row, &[], ctx);
+    let value = value.map_err(|error| error_of_column(error.into(), index, number))?;
+    if ctx.warning_count() > before {
+        ctx.truncate_warnings(before);
+        let SqlError { errno, message, .. } =
+            ErrorCode::WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX.with(&[&name, &number]);
+        ctx.push_warning(Warning { errno, message, note: false });
+    }
+    Ok(value)
 }
 
 impl RowRules {

@@ -4,6 +4,7 @@ use avocet_base::{IndexId, TableId};
 
 use crate::datum::Value;
 use crate::sql_type::{Collation, SqlType};
+use crate::stored::StoredColumns;
 use crate::view::ViewDef;
 
 /// Bytes of a key at most, as columns are declared: InnoDB's limit.
@@ -17,6 +18,7 @@ pub struct TableDef {
     pub id: TableId,
     pub database: String,
     pub name: String,
+    /// Hidden ones, which functional key parts have, come last.
     pub columns: Vec<ColumnDef>,
     /// The primary key, if there is one, comes first.
     pub indexes: Vec<IndexDef>,
@@ -24,14 +26,16 @@ pub struct TableDef {
     pub foreign_keys: Vec<ForeignKeyDef>,
     /// In the order in which they were made.
     pub checks: Vec<CheckDef>,
-    /// What its FULLTEXT keys say; nothing is kept for them beside the definition.
-    pub fulltext: Vec<FulltextDef>,
+    /// Its FULLTEXT and SPATIAL keys; nothing is kept for them beside the definition.
+    pub kept_keys: Vec<KeptKeyDef>,
     /// What follows `PARTITION BY`, in the form of SHOW CREATE TABLE, if it is partitioned. All rows stand together.
     pub partitioning: Option<String>,
     pub default_collation: Collation,
     pub comment: String,
     /// Of a view, which has no rows and no indexes of its own.
     pub view: Option<Box<ViewDef>>,
+    /// Where column blocks have the columns, once these have changed under the blocks.
+    pub stored: Option<Box<StoredColumns>>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +49,10 @@ pub struct ColumnDef {
     pub generated: Option<GeneratedDef>,
     /// Left out of `*` and of an INSERT without a list of columns.
     pub invisible: bool,
+    /// Its character set or collation was named, and is not the table's by default alone.
+    pub collation_named: bool,
+    /// ZEROFILL: its numbers are shown with zeros before them, as many characters as this at least.
+    pub zerofill: Option<u8>,
     pub comment: String,
 }
 
@@ -55,6 +63,8 @@ pub struct GeneratedDef {
     pub expr: String,
     /// STORED, not VIRTUAL.
     pub stored: bool,
+    /// The name of the index of which it is a functional key part. Such a column is hidden: nothing but its index knows it.
+    pub index: Option<String>,
 }
 
 impl TableDef {
@@ -73,11 +83,12 @@ impl TableDef {
             indexes,
             foreign_keys: Vec::new(),
             checks: Vec::new(),
-            fulltext: Vec::new(),
+            kept_keys: Vec::new(),
             partitioning: None,
             default_collation: Collation::DEFAULT,
             comment: String::new(),
             view: None,
+            stored: None,
         }
     }
 
@@ -98,7 +109,21 @@ impl ColumnDef {
             auto_increment: false,
             generated: None,
             invisible: false,
+            collation_named: false,
+            zerofill: None,
             comment: String::new(),
+        }
+    }
+
+    /// Its type as definitions show it.
+    pub fn type_text(&self) -> String {
+        match (self.zerofill, self.ty.to_string()) {
+            (None, text) => text,
+            (Some(width), text) if matches!(self.ty, SqlType::Int { .. }) => {
+                let name = text.strip_suffix(" unsigned").unwrap_or(&text);
+                format!("{name}({width}) unsigned zerofill")
+            }
+            (Some(_), text) => text + " zerofill",
         }
     }
 
@@ -118,6 +143,23 @@ impl ColumnDef {
 
     pub fn nullable(self) -> Self {
         Self { nullable: true, ..self }
+    }
+
+    /// The functional index whose key part the column is: no statement knows such a column.
+    pub fn functional_index(&self) -> Option<&str> {
+        self.generated.as_ref()?.index.as_deref()
+    }
+
+    /// What plans call the column: a hidden one is its expression.
+    pub fn shown_name(&self) -> &str {
+        match &self.generated {
+            Some(GeneratedDef { expr, index: Some(_), .. }) => expr,
+            _ => &self.name,
+        }
+    }
+
+    pub fn is_hidden(&self) -> bool {
+        self.functional_index().is_some()
     }
 }
 
@@ -171,15 +213,37 @@ pub enum DefaultValue {
     Expr(String),
 }
 
-/// A FULLTEXT key.
+/// A key that no row has an entry in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FulltextDef {
+pub struct KeptKeyDef {
     /// Unique among all of the table's keys.
     pub name: String,
     /// Positions in `TableDef::columns`.
     pub columns: Vec<usize>,
-    /// After WITH PARSER.
-    pub parser: Option<String>,
+    pub kind: KeptKeyKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptKeyKind {
+    Fulltext {
+        /// After WITH PARSER.
+        parser: Option<String>,
+    },
+    Spatial,
+}
+
+impl KeptKeyKind {
+    /// The words before KEY, and the type of the index.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Fulltext { .. } => "FULLTEXT",
+            Self::Spatial => "SPATIAL",
+        }
+    }
+
+    pub const fn is_spatial(&self) -> bool {
+        matches!(self, Self::Spatial)
+    }
 }
 
 /// A CHECK constraint: a condition that no row makes false.
@@ -319,9 +383,37 @@ impl ForeignKeyDef {
 }
 
 impl TableDef {
-    /// A column's position, by MySQL's rule that column names are case-insensitive.
+    /// A column's position, by MySQL's rule that column names are case-insensitive. Hidden columns have no name to go by.
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name) && !c.is_hidden())
+    }
+
+    /// All columns but the hidden ones, which come last.
+    pub fn own_columns(&self) -> &[ColumnDef] {
+        let hidden = self.columns.iter().rev().take_while(|column| column.is_hidden()).count();
+        &self.columns[..self.columns.len() - hidden]
+    }
+
+    /// Whether there are hidden columns.
+    pub fn has_functional_parts(&self) -> bool {
+        self.columns.last().is_some_and(ColumnDef::is_hidden)
+    }
+
+    /// Whether there are indexes on expressions: functional ones, and those of generated columns.
+    pub fn has_indexed_expressions(&self) -> bool {
+        let parts = self.indexes.iter().flat_map(|index| &index.parts);
+        parts.into_iter().any(|part| self.columns[part.column].generated.is_some())
+    }
+
+    /// The expression of a functional key part.
+    pub fn expression_of(&self, part: &IndexPart) -> Option<&str> {
+        let column = &self.columns[part.column];
+        column.generated.as_ref().filter(|_| column.is_hidden()).map(|from| from.expr.as_str())
+    }
+
+    /// Whether an index has functional key parts.
+    pub fn is_functional(&self, index: &IndexDef) -> bool {
+        index.parts.iter().any(|part| self.columns[part.column].is_hidden())
     }
 
     pub fn primary_key(&self) -> Option<&IndexDef> {
@@ -376,6 +468,11 @@ impl IndexDef {
         let is_whole =
             |(part, column): (&IndexPart, &usize)| part.column == *column && part.prefix_len.is_none();
         self.parts.len() >= columns.len() && self.parts.iter().zip(columns).all(is_whole)
+    }
+
+    /// Whether InnoDB finds the rows of a foreign key on these columns in it: it takes no descending ones.
+    pub fn serves_foreign_key(&self, columns: &[usize]) -> bool {
+        self.begins_with(columns) && !self.parts[..columns.len()].iter().any(|part| part.descending)
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use arrow::datatypes::{DataType, TimeUnit};
 
 use crate::collation::Charset;
+use crate::geometry::GeometryType;
 use crate::members::Members;
 
 /// A MySQL type, with all that decides how its values are stored, compared and shown.
@@ -74,6 +75,12 @@ pub enum SqlType {
     },
     /// A document: see [`crate::json`].
     Json,
+    /// A spatial value: see [`crate::geometry`].
+    Geometry {
+        ty: GeometryType,
+        /// The only reference system that values may have.
+        srid: Option<u32>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -173,6 +180,8 @@ impl SqlType {
     pub const BIGINT_UNSIGNED: Self = Self::Int { width: IntWidth::W64, unsigned: true };
     /// The texts of documents.
     pub const JSON_TEXT: Self = Self::Text { size: LobSize::Long, collation: Collation::UTF8MB4_BIN };
+    /// Spatial values of any type and reference system.
+    pub const GEOMETRY: Self = Self::Geometry { ty: GeometryType::Geometry, srid: None };
     pub const FLOAT: Self = Self::Float(RealFormat::PLAIN);
     pub const DOUBLE: Self = Self::Double(RealFormat::PLAIN);
     pub const INT: Self = Self::Int { width: IntWidth::W32, unsigned: false };
@@ -182,7 +191,14 @@ impl SqlType {
     }
 
     pub const fn is_bytes(&self) -> bool {
-        matches!(self, Self::Binary { .. } | Self::VarBinary { .. } | Self::Blob { .. })
+        matches!(
+            self,
+            Self::Binary { .. } | Self::VarBinary { .. } | Self::Blob { .. } | Self::Geometry { .. }
+        )
+    }
+
+    pub const fn is_geometry(&self) -> bool {
+        matches!(self, Self::Geometry { .. })
     }
 
     pub const fn is_integer(&self) -> bool {
@@ -302,9 +318,11 @@ impl SqlType {
             Self::Float(_) => DataType::Float32,
             Self::Double(_) => DataType::Float64,
             Self::Char { .. } | Self::VarChar { .. } | Self::Text { .. } => DataType::Utf8View,
-            Self::Binary { .. } | Self::VarBinary { .. } | Self::Blob { .. } | Self::Json => {
-                DataType::BinaryView
-            }
+            Self::Binary { .. }
+            | Self::VarBinary { .. }
+            | Self::Blob { .. }
+            | Self::Json
+            | Self::Geometry { .. } => DataType::BinaryView,
             Self::Date => DataType::Date32,
             Self::DateTime { .. } | Self::Timestamp { .. } => {
                 DataType::Timestamp(TimeUnit::Microsecond, None)
@@ -427,6 +445,7 @@ impl fmt::Display for SqlType {
             Self::Set(members) => write!(f, "set({members})"),
             Self::Bit { len } => write!(f, "bit({len})"),
             Self::Json => f.write_str("json"),
+            Self::Geometry { ty, .. } => f.write_str(ty.name()),
         }
     }
 }

@@ -108,6 +108,13 @@ fn needed_fsp(micros: i64) -> u8 {
     if micros % 1_000_000 == 0 { 0 } else { 6 }
 }
 
+/// The text of a number with zeros before it, if it has fewer characters.
+pub fn with_zeros(mut text: Vec<u8>, width: usize) -> Vec<u8> {
+    let missing = width.saturating_sub(text.len());
+    text.splice(..0, std::iter::repeat_n(b'0', missing));
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use avocet_server::{Late, Source, SourceTls, Wait};
 use avocet_session::api::Freshness;
 use mysql::Opts;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::replica::tls::Tls;
 
@@ -23,6 +24,8 @@ pub struct FrontSource {
     pub probe: Arc<Probe>,
     /// All that had been committed at the source at this moment is visible here.
     fresh_as_of: Mutex<Option<Instant>>,
+    /// This server has taken the source's place.
+    replaced: watch::Sender<bool>,
 }
 
 impl FrontSource {
@@ -38,7 +41,14 @@ impl FrontSource {
             status,
             probe: Arc::default(),
             fresh_as_of: Mutex::new(None),
+            replaced: watch::Sender::new(false),
         }
+    }
+
+    /// Clients are served by this server itself from now on.
+    pub fn be_replaced(&self) {
+        self.replaced.send_replace(true);
+        self.probe.stop();
     }
 
     /// Waits until all is visible that the source has committed by now.
@@ -60,6 +70,10 @@ impl Source for FrontSource {
 
     fn tls(&self) -> &SourceTls {
         &self.tls
+    }
+
+    fn replaced(&self) -> watch::Receiver<bool> {
+        self.replaced.subscribe()
     }
 
     fn why_not_followed(&self, database: &str, table: &str) -> Option<String> {

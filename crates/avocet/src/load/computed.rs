@@ -1,4 +1,5 @@
-//! Loads into tables whose definitions have expressions: defaults of columns that the file does not have, CHECK constraints.
+//! Loads into tables whose definitions have expressions: defaults of columns that the file does not have, generated columns, CHECK
+//! constraints.
 
 use arrow::array::ArrayRef;
 use avocet_engine::TableHandle;
@@ -7,6 +8,7 @@ use avocet_types::Value;
 use avocet_types::arrow_map::{ColumnBuilder, datum_at};
 use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::expr::EvalContext;
+use avocet_types::rules::evaluate;
 
 use crate::Failure;
 
@@ -22,18 +24,19 @@ pub fn complete(
     let Some(rules) = table.rules(compile_rules)? else { return Ok(()) };
     let defs = &table.def.columns;
     let rows = columns.first().map_or(0, |column| column.len());
-    let computed: Vec<usize> =
-        (0..defs.len()).filter(|at| !is_given(*at) && rules.default_of(*at).is_some()).collect();
-    let mut builders: Vec<_> = computed.iter().map(|at| ColumnBuilder::new(&defs[*at].ty, rows)).collect();
+    let defaults = (0..defs.len()).filter_map(|at| Some((at, rules.default_of(at)?)));
+    let generated = rules.generated().iter().map(|(at, program)| (*at, program));
+    let computed: Vec<_> = defaults.chain(generated).filter(|(at, _)| !is_given(*at)).collect();
+    let builder = |(at, _): &(usize, _)| ColumnBuilder::new(&defs[*at].ty, rows);
+    let mut builders: Vec<_> = computed.iter().map(builder).collect();
     let mut context = EvalContext::new(now_us, now_us as u64);
     context.storing = true;
     for row in 0..rows {
         let number = first_row + row as u64;
         let value = |at: usize| datum_at(columns[at].as_ref(), row, &defs[at].ty).into_owned();
         let mut values: Vec<Value> = (0..defs.len()).map(value).collect();
-        for (at, builder) in computed.iter().zip(&mut builders) {
-            let program = rules.default_of(*at).expect("it was looked for");
-            let value = program.eval(&&values[..], &[], &context)?;
+        for ((at, program), builder) in computed.iter().zip(&mut builders) {
+            let value = evaluate(program, &defs[*at], &&values[..], &context, number)?;
             let stored = store_column(value, program.ty(), &defs[*at], &ConvertContext::STRICT_UTC)
                 .map_err(|error| format!("{error} for column '{}' at row {number}", defs[*at].name))?;
             let stored = stored.value.into_owned();
@@ -42,7 +45,7 @@ pub fn complete(
         }
         rules.check(&&values[..], &context).map_err(|error| format!("{error} at row {number}"))?;
     }
-    for (at, mut builder) in computed.into_iter().zip(builders) {
+    for ((at, _), mut builder) in computed.into_iter().zip(builders) {
         columns[at] = builder.finish();
     }
     Ok(())

@@ -45,7 +45,7 @@ impl Embedded {
 
 impl Target for Embedded {
     fn columns(&self) -> Vec<String> {
-        self.table.def.columns.iter().map(|column| column.name.clone()).collect()
+        self.table.def.own_columns().iter().map(|column| column.name.clone()).collect()
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
@@ -57,7 +57,9 @@ impl Target for Embedded {
 
     fn push(&mut self, batch: &Batch, places: &[Option<usize>]) -> Result<(), Failure> {
         let running = self.running.as_mut().ok_or("no load has begun")?;
-        let columns = self.table.def.columns.iter().zip(places).map(|(column, place)| match *place {
+        // Hidden columns have no places.
+        let places_of_all = places.iter().chain(std::iter::repeat(&None));
+        let columns = self.table.def.columns.iter().zip(places_of_all).map(|(column, place)| match *place {
             Some(place) => {
                 let (array, ty) = &batch.columns[place];
                 stored(array, ty, column, running.rows + 1)
@@ -66,7 +68,13 @@ impl Target for Embedded {
         });
         let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
         let now_us = self.engine.options().env.clock.wall_us();
-        computed::complete(&self.table, &mut columns, &|at| places[at].is_some(), running.rows + 1, now_us)?;
+        computed::complete(
+            &self.table,
+            &mut columns,
+            &|at| places.get(at).is_some_and(Option::is_some),
+            running.rows + 1,
+            now_us,
+        )?;
         let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
         running.insert.push(&mut running.txn, &batch)?;
         running.rows += batch.num_rows() as u64;

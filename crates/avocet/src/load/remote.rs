@@ -201,7 +201,7 @@ fn statement<'c>(table: &str, columns: impl Iterator<Item = (&'c str, &'c SqlTyp
 }
 
 fn is_binary(ty: &SqlType) -> bool {
-    matches!(ty, SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. })
+    ty.is_bytes()
 }
 
 fn quoted_name(name: &str) -> String {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::{Attachment, Compared, Phase, Rows, Snapshot, TableName, Verdict};
 use avocet_session::replication::{
-    CheckedTable, CopyProgress, LeftOut, ReplicaStatus, Replication, SourceOptions,
+    CheckedTable, CopyProgress, LeftOut, PromoteOptions, Promotion, ReplicaStatus, Replication, SourceOptions,
 };
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 
+use super::promotion::Running;
 use super::{Replica, preflight};
 
 /// The only channel's name.
@@ -38,6 +39,9 @@ impl Rows for RowsHere {
 impl Replica {
     /// Who says by statements what `attach` was told at its start does not mean that.
     fn settings(&self) -> Result<parking_lot::MutexGuard<'_, super::Settings>, SqlError> {
+        if let Some(promoted) = self.promoted.get() {
+            return Err(failed(promoted.refuses_source()));
+        }
         match &self.settings {
             Some(settings) => Ok(settings.lock()),
             None => Err(SqlError::unsupported("another source than that of avocet attach")),
@@ -47,7 +51,8 @@ impl Replica {
 
 impl Replication for Replica {
     fn status(&self) -> Option<ReplicaStatus> {
-        if self.settings.as_ref().is_some_and(|settings| !settings.lock().is_known()) {
+        let forgot = self.settings.as_ref().is_some_and(|settings| !settings.lock().is_known());
+        if forgot || self.promoted.get().is_some() {
             return None;
         }
         let shown = self.status.snapshot();
@@ -81,13 +86,15 @@ impl Replication for Replica {
             applies: matches!(phase, Phase::Connecting | Phase::Following),
             log_file: place.file,
             log_position: place.offset,
+            visible: self.status.visible_place().map(|place| (place.file, place.offset)),
+            auto_position: !shown.by_place,
             last_error,
             left_out: tables
                 .into_iter()
                 .map(|(name, state)| LeftOut { database: name.database, table: name.table, state })
                 .collect(),
             seconds_behind: shown.seconds_behind,
-            transactions_behind: ahead.as_ref().map(|ahead| ahead.transactions),
+            transactions_behind: ahead.as_ref().and_then(|ahead| ahead.transactions),
             bytes_behind: ahead.as_ref().and_then(|ahead| ahead.bytes),
             source_log: ahead.map(|ahead| (ahead.end.file, ahead.end.offset)),
             transactions: shown.transactions,
@@ -122,6 +129,9 @@ impl Replication for Replica {
     }
 
     fn start(&self) -> Result<bool, SqlError> {
+        if let Some(promoted) = self.promoted.get() {
+            return Err(failed(promoted.refuses_source()));
+        }
         if self.settings.is_some() && self.status.broken().is_some() {
             // What it names may have been mended since: a file, a server without TLS.
             let source = self.settings()?.source().map_err(failed)?;
@@ -142,7 +152,7 @@ impl Replication for Replica {
 
     fn stop(&self) -> Result<bool, SqlError> {
         let was_running = self.end();
-        if self.settings.is_some() {
+        if self.settings.is_some() && self.promoted.get().is_none() {
             self.settings()?.set_running(false).map_err(failed)?;
         }
         Ok(was_running)
@@ -152,6 +162,11 @@ impl Replication for Replica {
         if self.status.broken().is_none() {
             return Err(ErrorCode::REPLICA_CHANNEL_MUST_STOP.with(&[&CHANNEL]));
         }
+        if all && self.log.as_ref().is_some_and(|log| log.is_waiting()) {
+            return Err(failed(
+                "the binary log here begins with PROMOTE REPLICA: without it, start the server without --log-bin",
+            ));
+        }
         if all {
             self.settings()?.forget().map_err(failed)?;
             self.know(None);
@@ -159,8 +174,14 @@ impl Replication for Replica {
         Ok(())
     }
 
+    fn promote(&self, options: &PromoteOptions) -> Result<Box<dyn Promotion>, SqlError> {
+        let replica = self.this.upgrade().ok_or_else(|| failed("the server is stopping"))?;
+        Ok(Box::new(Running::begin(replica, options)?))
+    }
+
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
-        let wanted: GtidSet = set.parse().ok()?;
+        // A MariaDB's positions are sets here too.
+        let wanted = GtidSet::of_mysql_text(set).ok().or_else(|| set.parse().ok())?;
         Some(self.status.wait_for(&wanted, at_most, stop))
     }
 

@@ -2,7 +2,7 @@
 
 use avocet_base::codec::{Malformed, Put, Reader};
 use avocet_base::{IndexId, TableId};
-use avocet_types::{CheckDef, Collation, ForeignKeyDef, FulltextDef, IndexDef, TableDef, ViewDef};
+use avocet_types::{CheckDef, Collation, ForeignKeyDef, IndexDef, KeptKeyDef, TableDef, ViewDef};
 
 use super::{Catalog, DatabaseDef, UserDef};
 use crate::table::TableHandle;
@@ -51,6 +51,16 @@ pub(crate) enum Change {
         /// Columns that foreign keys refer to, by their old names and their new ones.
         renamed: Vec<(String, String)>,
     },
+    /// A table's columns change, and its rows stay where they are (`reshape.rs`). The definition has the table's id, or another
+    /// if the rows get another layout; its foreign keys and indexes are those of before.
+    Reshape {
+        old: TableId,
+        def: Box<TableDef>,
+        /// How many rows the table has at this point of the log; recovery counts them.
+        rows: u64,
+        /// Columns that foreign keys refer to, by their old names and their new ones.
+        renamed: Vec<(String, String)>,
+    },
     AddForeignKey {
         table: TableId,
         key: ForeignKeyDef,
@@ -68,7 +78,7 @@ pub(crate) enum Change {
     SetKept {
         table: TableId,
         partitioning: Option<String>,
-        fulltext: Vec<FulltextDef>,
+        kept_keys: Vec<KeptKeyDef>,
     },
     /// Whether plans may use an index.
     ShowIndex {
@@ -123,7 +133,7 @@ impl Change {
     pub fn counts_rows(&self) -> bool {
         match self {
             Self::ReplaceTable { rows, .. } => rows.is_some(),
-            Self::PublishTable { .. } => true,
+            Self::PublishTable { .. } | Self::Reshape { .. } => true,
             Self::Several(changes) => changes.iter().any(Self::counts_rows),
             _ => false,
         }
@@ -194,9 +204,15 @@ impl Change {
                 if rows.is_some() || !is_plain {
                     to.put_varint(foreign_keys.len() as u64);
                     foreign_keys.iter().for_each(|key| key.encode(to));
-                    to.put_varint(renamed.len() as u64);
-                    renamed.iter().flat_map(|(from, into)| [from, into]).for_each(|name| to.put_str(name));
+                    put_renamed(renamed, to);
                 }
+            }
+            Self::Reshape { old, def, rows, renamed } => {
+                to.put_u8(33);
+                to.put_u32(old.0);
+                def.encode(to);
+                to.put_varint(*rows);
+                put_renamed(renamed, to);
             }
             Self::AddForeignKey { table, key } => {
                 to.put_u8(12);
@@ -219,12 +235,12 @@ impl Change {
                 to.put_varint(checks.len() as u64);
                 checks.iter().for_each(|check| check.encode(to));
             }
-            Self::SetKept { table, partitioning, fulltext } => {
+            Self::SetKept { table, partitioning, kept_keys } => {
                 to.put_u8(32);
                 to.put_u32(table.0);
                 to.put_str(partitioning.as_deref().unwrap_or_default());
-                to.put_varint(fulltext.len() as u64);
-                fulltext.iter().for_each(|key| key.encode(to));
+                to.put_varint(kept_keys.len() as u64);
+                kept_keys.iter().for_each(|key| key.encode(to));
             }
             Self::ShowIndex { table, index, visible } => {
                 to.put_u8(31);
@@ -331,12 +347,18 @@ impl Change {
             32 => {
                 let table = TableId(reader.u32(WHAT)?);
                 let partitioning = Some(string(reader)?).filter(|text| !text.is_empty());
-                let mut fulltext = Vec::new();
+                let mut kept_keys = Vec::new();
                 for _ in 0..reader.varint(WHAT)? {
-                    fulltext.push(FulltextDef::decode(reader)?);
+                    kept_keys.push(KeptKeyDef::decode(reader)?);
                 }
-                Self::SetKept { table, partitioning, fulltext }
+                Self::SetKept { table, partitioning, kept_keys }
             }
+            33 => Self::Reshape {
+                old: TableId(reader.u32(WHAT)?),
+                def: Box::new(TableDef::decode(reader)?),
+                rows: reader.varint(WHAT)?,
+                renamed: renamed(reader)?,
+            },
             31 => Self::ShowIndex {
                 table: TableId(reader.u32(WHAT)?),
                 index: IndexId(reader.u32(WHAT)?),
@@ -354,15 +376,25 @@ impl Change {
                 for _ in 0..reader.varint(WHAT)? {
                     foreign_keys.push(ForeignKeyDef::decode(reader)?);
                 }
-                let mut renamed = Vec::new();
-                for _ in 0..reader.varint(WHAT)? {
-                    renamed.push((string(reader)?, string(reader)?));
-                }
-                Self::ReplaceTable { old, new, rows, foreign_keys, renamed }
+                Self::ReplaceTable { old, new, rows, foreign_keys, renamed: renamed(reader)? }
             }
             _ => return Err(reader.malformed(WHAT)),
         })
     }
+}
+
+/// Names by twos: old and new.
+fn put_renamed(renamed: &[(String, String)], to: &mut Vec<u8>) {
+    to.put_varint(renamed.len() as u64);
+    renamed.iter().flat_map(|(from, into)| [from, into]).for_each(|name| to.put_str(name));
+}
+
+fn renamed(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>, Malformed> {
+    let mut renamed = Vec::new();
+    for _ in 0..reader.varint(WHAT)? {
+        renamed.push((reader.str(WHAT)?.to_owned(), reader.str(WHAT)?.to_owned()));
+    }
+    Ok(renamed)
 }
 
 #[cfg(test)]
@@ -405,6 +437,14 @@ pub(super) mod tests {
         TableDef { id: TableId(9), view: Some(Box::new(view)), ..def }
     }
 
+    fn reshaped() -> TableDef {
+        let column = ColumnDef::new("a", SqlType::BIGINT);
+        let mut def = TableDef::new("d", "t", vec![column], vec![]);
+        let stored = avocet_types::StoredColumn { position: 2, before: avocet_types::Datum::Int(-1) };
+        def.stored = Some(Box::new(avocet_types::StoredColumns { columns: vec![stored], width: 4 }));
+        def
+    }
+
     #[test]
     fn changes_round_trip() {
         let (old, new) = (TableId(3), TableId(4));
@@ -442,13 +482,18 @@ pub(super) mod tests {
             Change::SetKept {
                 table: old,
                 partitioning: Some("HASH (`a`)".into()),
-                fulltext: vec![FulltextDef { name: "f".into(), columns: vec![1], parser: None }],
+                kept_keys: vec![KeptKeyDef {
+                    name: "f".into(),
+                    columns: vec![1],
+                    kind: avocet_types::KeptKeyKind::Spatial,
+                }],
             },
-            Change::SetKept { table: old, partitioning: None, fulltext: vec![] },
+            Change::SetKept { table: old, partitioning: None, kept_keys: vec![] },
             Change::SetChecks {
                 table: old,
                 checks: vec![CheckDef { name: "c".into(), condition: "(`a` > 0)".into(), enforced: true }],
             },
+            Change::Reshape { old, def: Box::new(reshaped()), rows: 12, renamed: renamed.clone() },
             Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![key("p")], renamed },
             Change::ReplaceTable { old, new, rows: None, foreign_keys: vec![], renamed: vec![] },
             Change::ReplaceTable { old, new, rows: Some(300), foreign_keys: vec![], renamed: vec![] },

@@ -128,7 +128,7 @@ impl Teller<'_> {
     ) -> Result<(), CaptureError> {
         let engine =
             self.engine.upgrade().ok_or_else(|| EngineError::Stopped("the engine is closed".into()))?;
-        let block = engine.blocks.open(block)?;
+        let block = table.view(engine.blocks.open(block)?)?;
         let mut left = block.meta().rows();
         for ordinal in 0..=u16::MAX {
             if left == 0 {

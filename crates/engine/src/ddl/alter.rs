@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use avocet_base::IndexId;
-use avocet_types::{ForeignKeyDef, IndexDef, TableDef};
+use avocet_base::{IndexId, TableId};
+use avocet_types::{ForeignKeyDef, IndexDef, TableDef, Value};
 
 use super::exclusive::{DdlWait, Group};
 use super::unfinished::Unfinished;
@@ -12,6 +12,7 @@ use super::{check_unique, checks, foreign};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::index_ahead::{IndexesAhead, Meanwhile};
 use crate::index_build::build_new_index;
 use crate::stop::Stop;
 use crate::table::TableHandle;
@@ -168,15 +169,92 @@ impl Alteration {
         Ok(())
     }
 
+    /// Whether the table's columns may change under its rows: no snapshot needs older versions of these.
+    pub fn has_newest_rows_alone(&self, engine: &Engine) -> bool {
+        engine.collect_all_garbage();
+        !self.table.relation.has_versions()
+    }
+
+    /// The table gets the columns of `def`, and its rows stay where they are. `sources` says by column where it was, or what rows
+    /// have in it that are there; indexes that were there are on the columns that they were on, new ones have no ids and are
+    /// filled first, and foreign keys are those of before.
+    /// False, and nothing has changed, if blocks would carry too many columns that are gone.
+    ///
+    /// The rows must have no older versions: see [`Self::has_newest_rows_alone`].
+    pub fn reshape(
+        &self,
+        engine: &Engine,
+        def: &TableDef,
+        sources: &[Result<usize, Value>],
+        foreign: &NewForeignKeys,
+        rest: &AlterRest,
+    ) -> Result<bool> {
+        let _latch = engine.ddl.lock();
+        self.check(engine, def, foreign, rest)?;
+        let old = &self.table;
+        let Some(stored) = def.stored_after(&old.def, sources) else { return Ok(false) };
+        let is_known = |index: &&IndexDef| old.def.indexes.iter().any(|known| known.id == index.id);
+        let indexes = def.indexes.iter().filter(is_known).cloned().collect();
+        let mut kept = TableDef { stored, indexes, ..def.clone() };
+        kept.database.clone_from(&old.def.database);
+        kept.name.clone_from(&old.def.name);
+        let in_place = |(at, source): (usize, &Result<usize, Value>)| matches!(source, Ok(was) if *was == at);
+        let is_same = sources.len() == old.def.columns.len() && sources.iter().enumerate().all(in_place);
+        let next = engine.catalog().next_id();
+        kept.id = if is_same { old.id() } else { TableId(next) };
+        let _copies = engine.memory.hold_copies(if is_same { 0 } else { old.relation.hot_bytes() });
+        let handle = old.reshaped(kept, &|| self.stop.check())?;
+        if !is_same {
+            handle.relation.resume_inserts();
+        }
+        let (new, rows, there) = (handle.id(), old.count_rows(), handle.count_rows());
+        if there != rows {
+            let what = format!("'{}' with its new columns", old.name());
+            return Err(EngineError::RowsMissing { what, expected: rows, found: there });
+        }
+        let renamed = foreign.renamed.clone();
+        let reshaped = Box::new((*handle.def).clone());
+        let change = Change::Reshape { old: old.id(), def: reshaped, rows, renamed };
+        let mut indexed = Reindexed { handle, changes: vec![change], new: Vec::new() };
+        for added in def.indexes.iter().filter(|index| !is_known(index)) {
+            indexed.add(engine, added, next + 1, None, &self.stop)?;
+        }
+        let Reindexed { handle, mut changes, new: new_indexes } = indexed;
+        let known = changes.len();
+        changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table: new, next }));
+        let renaming = rest.rename.clone();
+        changes.extend(renaming.map(|(database, name)| Change::RenameTable { table: new, database, name }));
+        self.stop.check()?;
+        engine.apply(&Change::Several(changes.clone()), |catalog| {
+            catalog.publish_reshaped(old, handle, &new_indexes, &foreign.renamed);
+            changes[known..].iter().for_each(|change| catalog.apply(change));
+        })?;
+        Ok(true)
+    }
+
+    /// Lets others go on with the table while the new indexes of `def` are filled, for
+    /// [`Self::change_in_place`] of a later alteration. `None` if somebody does so already: then they are built there.
+    pub fn build_ahead<'e>(self, engine: &'e Engine, def: &TableDef) -> Result<Option<IndexesAhead<'e>>> {
+        let (table, stop) = (self.table.clone(), self.stop.clone());
+        let Some(mut ahead) = IndexesAhead::begin(&table, &engine.memory) else { return Ok(None) };
+        drop(self);
+        let is_new = |index: &&IndexDef| table.def.indexes.iter().all(|known| known.id != index.id);
+        let new: Vec<&IndexDef> = def.indexes.iter().filter(is_new).collect();
+        ahead.build(&new, &stop)?;
+        Ok(Some(ahead))
+    }
+
     /// The table gets the indexes of `def` (those that it does not have yet without ids), its checks (which the rows fulfil),
     /// the foreign keys and the name;
     /// its columns stay. New indexes are filled first; for a unique one, fails if two rows have the same key.
+    /// What was built `ahead` for just these indexes is used, if the table is what it was then.
     pub fn change_in_place(
         self,
         engine: &Engine,
         def: &TableDef,
         foreign: NewForeignKeys,
         rest: AlterRest,
+        ahead: Option<IndexesAhead<'_>>,
     ) -> Result<()> {
         // Nobody uses the table now, so with the old versions collected the newest rows are all that new indexes need. (A
         // snapshot that would need more does not read them.)
@@ -184,7 +262,7 @@ impl Alteration {
         let _latch = engine.ddl.lock();
         self.check(engine, def, &foreign, &rest)?;
         let table = self.table.id();
-        let Reindexed { handle, mut changes, new } = self.reindex(engine, def)?;
+        let Reindexed { handle, mut changes, new } = self.reindex(engine, def, ahead)?;
         self.change_foreign_keys(engine, foreign, &mut changes)?;
         for index in &def.indexes {
             let is_same = |old: &&IndexDef| old.id == index.id;
@@ -197,9 +275,9 @@ impl Alteration {
             changes.push(Change::SetChecks { table, checks: def.checks.clone() });
         }
         let old = &self.table.def;
-        if (&def.partitioning, &def.fulltext) != (&old.partitioning, &old.fulltext) {
-            let (partitioning, fulltext) = (def.partitioning.clone(), def.fulltext.clone());
-            changes.push(Change::SetKept { table, partitioning, fulltext });
+        if (&def.partitioning, &def.kept_keys) != (&old.partitioning, &old.kept_keys) {
+            let (partitioning, kept_keys) = (def.partitioning.clone(), def.kept_keys.clone());
+            changes.push(Change::SetKept { table, partitioning, kept_keys });
         }
         changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table, next }));
         let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });
@@ -219,30 +297,21 @@ impl Alteration {
     }
 
     /// The table with the indexes of `def`, the new ones filled.
-    fn reindex(&self, engine: &Engine, def: &TableDef) -> Result<Reindexed> {
+    fn reindex(&self, engine: &Engine, def: &TableDef, ahead: Option<IndexesAhead<'_>>) -> Result<Reindexed> {
         let table = self.table.id();
         let old = &self.table.def.indexes;
-        let mut handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
-        let mut changes = Vec::new();
+        let handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
+        let mut indexed = Reindexed { handle, changes: Vec::new(), new: Vec::new() };
         for gone in old.iter().filter(|index| def.indexes.iter().all(|kept| kept.id != index.id)) {
-            handle = handle.dropping_index(gone.id);
-            changes.push(Change::DropIndex { table, index: gone.id });
+            indexed.handle = indexed.handle.dropping_index(gone.id);
+            indexed.changes.push(Change::DropIndex { table, index: gone.id });
         }
-        let (mut new, mut next) = (Vec::new(), engine.catalog().next_id());
+        let first = engine.catalog().next_id();
+        let ahead = ahead.and_then(|ahead| Some((ahead.settle(&self.table)?, ahead)));
         for added in def.indexes.iter().filter(|index| old.iter().all(|known| known.id != index.id)) {
-            let mut index = added.clone();
-            index.id = IndexId(next);
-            next += 1;
-            handle = handle.adding_index(index.clone());
-            let at = handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
-            build_new_index(&handle, at, &engine.memory, &self.stop)?;
-            if index.kind.is_unique() {
-                check_unique(&handle, at, &self.stop)?;
-            }
-            new.push(index.id);
-            changes.push(Change::CreateIndex { table, index });
+            indexed.add(engine, added, first, ahead.as_ref(), &self.stop)?;
         }
-        Ok(Reindexed { handle, changes, new })
+        Ok(indexed)
     }
 
     fn change_foreign_keys(
@@ -274,4 +343,32 @@ struct Reindexed {
     handle: TableHandle,
     changes: Vec<Change>,
     new: Vec<IndexId>,
+}
+
+impl Reindexed {
+    /// Fills one more; `first` is the id of the first.
+    fn add(
+        &mut self,
+        engine: &Engine,
+        added: &IndexDef,
+        first: u32,
+        ahead: Option<&(Meanwhile, IndexesAhead<'_>)>,
+        stop: &Stop,
+    ) -> Result<()> {
+        let mut index = added.clone();
+        index.id = IndexId(first + self.new.len() as u32);
+        let tree = ahead.as_ref().map(|(_, ahead)| ahead.tree(self.new.len()));
+        self.handle = self.handle.adding_index(index.clone(), tree);
+        let at = self.handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
+        match ahead {
+            None => build_new_index(&self.handle, at, &engine.memory, stop)?,
+            Some((meanwhile, ahead)) => ahead.catch_up(self.new.len(), &self.handle, at, meanwhile, stop)?,
+        }
+        if index.kind.is_unique() {
+            check_unique(&self.handle, at, stop)?;
+        }
+        self.new.push(index.id);
+        self.changes.push(Change::CreateIndex { table: self.handle.id(), index });
+        Ok(())
+    }
 }

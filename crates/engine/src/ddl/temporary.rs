@@ -34,6 +34,7 @@ impl Engine {
             return Err(self.memory.out_of_memory());
         }
         def.indexes.sort_by_key(|index| index.kind != IndexKind::Primary);
+        def.stored = None;
         for (n, index) in def.indexes.iter_mut().enumerate() {
             index.id = IndexId(n as u32 + 1);
         }

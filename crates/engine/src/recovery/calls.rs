@@ -22,7 +22,7 @@ use crate::error::{EngineError, Result, malformed};
 use crate::index_build::build_index;
 use crate::procedure::calls::run_again;
 use crate::redo::apply::Applier;
-use crate::redo::replay::{at_record, check_rows, decode_change};
+use crate::redo::replay::{at_record, check_reshaped, check_rows, decode_change};
 use crate::redo::{self, CallRecord, Op, Origin, SegmentChange};
 use crate::table::TableHandle;
 
@@ -72,6 +72,7 @@ fn catalog_change(engine: &Engine, change: &Change) -> Result<()> {
     let mut catalog = (*engine.catalog()).clone();
     check_rows(&catalog, change)?;
     catalog.apply(change);
+    check_reshaped(&catalog, change)?;
     build_new_indexes(&catalog, change)?;
     catalog.relink();
     engine.catalog.store(Arc::new(catalog));

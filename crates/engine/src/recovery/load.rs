@@ -91,7 +91,7 @@ fn open_segments(table: &TableHandle, entry: &TableEntry, blocks: &Blocks) -> Re
         match segment.place {
             SegmentPlace::Hot { .. } => table.relation.open_hot(segment.number),
             SegmentPlace::Cold { block, .. } => {
-                let cold = ColdSegment::new(blocks.open(block)?, None, Deletes::default());
+                let cold = ColdSegment::new(table.view(blocks.open(block)?)?, None, Deletes::default());
                 table.relation.segment(segment.number).replace(SegmentState::Cold(cold));
             }
         }

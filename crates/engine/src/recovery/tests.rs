@@ -14,11 +14,12 @@ use avocet_storage::store::{BlobStore, open_store};
 use avocet_types::{Collation, ColumnDef, Datum, IndexDef, SqlType, TableDef};
 
 use super::newest_manifest;
-use crate::block_rows::{cold_types, take_rows};
+use crate::block_rows::take_rows;
 use crate::blocks::Blocks;
 use crate::check::check;
 use crate::checkpoint::DELETES;
 use crate::checkpoint::manifest::{ImageRef, Manifest, SegmentPlace};
+use crate::columns::cold_types;
 use crate::engine::{Engine, EngineOptions};
 use crate::table::TableHandle;
 use crate::txn::TxnOptions;
@@ -92,7 +93,7 @@ fn shorten(disk: &SimDisk, table: &TableHandle, id: BlockId) {
         .collect();
     let ordinals: Vec<u16> = block.meta().ordinals.iter().skip(1).collect();
     let ordinals = Ordinals::from_sorted(&ordinals).expect("sorted");
-    let shorter = encode_block(&cold_types(table).expect("known"), &columns, ordinals).expect("encoded");
+    let shorter = encode_block(&cold_types(&table.def).expect("known"), &columns, ordinals).expect("encoded");
     let at = Path::new("/data/store/blocks").join(format!("{:016x}.blob", id.0));
     disk.tamper(&at, |bytes| *bytes = shorter.bytes.clone()).expect("is there");
 }

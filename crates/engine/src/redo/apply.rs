@@ -40,7 +40,7 @@ impl Applier<'_> {
         if !matches!(&*table.relation.segment(segment).state(), SegmentState::Empty) {
             return Err(EngineError::corrupt(format!("{} {segment}", table.id()), "it is in use already"));
         }
-        let block = self.blocks.open(block)?;
+        let block = table.view(self.blocks.open(block)?)?;
         if let Some(rows) = rows {
             check_moved(table, segment, rows.into(), block.meta().rows() as u64)?;
         }
@@ -65,7 +65,7 @@ impl Applier<'_> {
                     SegmentState::Cold(cold) => (**cold.deletes.body.read().all_settled()).clone(),
                     SegmentState::Hot(_) | SegmentState::Empty => Default::default(),
                 };
-                let block = self.blocks.open(block)?;
+                let block = table.view(self.blocks.open(block)?)?;
                 let still: Vec<u32> =
                     settled.iter().filter(|&o| block.meta().ordinals.row_of(o as u16).is_some()).collect();
                 let deletes = Deletes::fresh_with(still.into_iter().collect());

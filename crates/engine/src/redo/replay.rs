@@ -219,6 +219,7 @@ impl Sorter {
         }
         let catalog = Arc::make_mut(&mut self.replayed.catalog);
         catalog.apply(&change);
+        check_reshaped(catalog, &change)?;
         let catalog = self.replayed.catalog.clone();
         self.batches.iter_mut().for_each(|batch| batch.catalog = catalog.clone());
         Ok(Ok(()))
@@ -285,6 +286,27 @@ pub(crate) fn check_rows(catalog: &Catalog, change: &Change) -> Result<()> {
         Change::Several(changes) => changes.iter().try_for_each(|change| check_rows(catalog, change)),
         Change::ReplaceTable { new, rows: Some(rows), .. } => count(*new, *rows),
         Change::PublishTable { table, rows, .. } => count(*table, *rows),
+        Change::Reshape { old, rows, .. } => count(*old, *rows),
+        _ => Ok(()),
+    }
+}
+
+/// Whether tables whose columns a change has changed have their rows still.
+pub(crate) fn check_reshaped(catalog: &Catalog, change: &Change) -> Result<()> {
+    match change {
+        Change::Several(changes) => changes.iter().try_for_each(|change| check_reshaped(catalog, change)),
+        Change::Reshape { def, rows, .. } => {
+            match catalog.table_by_id(def.id).map(|table| table.count_rows()) {
+                Some(found) if found == *rows => Ok(()),
+                found => {
+                    let why = match found {
+                        Some(found) => format!("it has {found} rows with its new columns, and had {rows}"),
+                        None => "it cannot have the columns that the log gives it".into(),
+                    };
+                    Err(EngineError::corrupt(format!("'{}.{}'", def.database, def.name), why))
+                }
+            }
+        }
         _ => Ok(()),
     }
 }

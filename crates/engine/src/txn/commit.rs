@@ -91,6 +91,7 @@ impl Txn {
                 table.rows.fetch_add(*change, Ordering::Relaxed);
             }
         }
+        self.note_touched();
         self.release_metadata_locks();
         self.forget_reads();
         self.engine.garbage.push(Leftover {
@@ -100,6 +101,16 @@ impl Txn {
                 undo: std::mem::take(&mut self.changes.undo),
             },
         });
+    }
+
+    /// Tells those who build indexes of the rows that it has changed.
+    fn note_touched(&self) {
+        for (number, table) in self.changes.tables.iter().enumerate() {
+            if table.touched.is_watched() {
+                let of_table = self.changes.undo.iter().filter(|entry| usize::from(entry.table) == number);
+                table.touched.note(of_table.map(|entry| entry.row));
+            }
+        }
     }
 
     /// The record of a transaction that comes from elsewhere.

@@ -27,6 +27,7 @@ use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::index::Direction;
 use avocet_storage::relation::ColdSegment;
 use avocet_types::convert::{ConvertContext, store_column};
+use avocet_types::temporal::ZeroDates;
 use avocet_types::{ColumnDef, Datum, EvalContext, ReferentialAction, RowRef, RowRules, SqlType, Value};
 use hashbrown::HashSet;
 
@@ -430,6 +431,7 @@ fn fitting(value: &Value, from: &SqlType, column: &ColumnDef) -> Option<Value> {
     if *from == column.ty || value.is_null() {
         return Some(value.clone()).filter(|value| !value.is_null() || column.nullable);
     }
-    let stored = store_column(value.clone(), from, column, &ConvertContext::STRICT_UTC).ok()?;
+    let context = ConvertContext { zero_dates: ZeroDates::ALLOWED, ..ConvertContext::STRICT_UTC };
+    let stored = store_column(value.clone(), from, column, &context).ok()?;
     stored.warning.is_none().then(|| stored.value.into_owned())
 }

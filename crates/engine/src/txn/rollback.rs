@@ -84,6 +84,9 @@ impl Txn {
 
     pub(super) fn undo_one(&mut self, entry: &UndoEntry) {
         let table = self.changes.tables[entry.table as usize].clone();
+        if table.touched.is_watched() {
+            table.touched.note(std::iter::once(entry.row));
+        }
         let rows = &mut self.changes.row_changes[entry.table as usize];
         let change = Undone::of(&entry.undo, &table.layout);
         match change {

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatchOptions, new_null_array};
+use arrow::array::{ArrayRef, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
 use avocet_types::*;
 
+use super::steps::RESHAPED;
 use super::{Change, DATABASE, Row, State, Step, contents, contents_of, options};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -53,6 +54,18 @@ impl Run {
             }
         }
         Outcome { possible: vec![self.state], finished: true, refused: self.refused }
+    }
+
+    /// Another one on the same engine, for another thread. What it takes to be there means nothing.
+    pub fn beside(&self) -> Self {
+        Self {
+            disk: self.disk.clone(),
+            engine: self.engine.clone(),
+            state: State::new(),
+            held: None,
+            look: None,
+            refused: 0,
+        }
     }
 
     /// One step. If it was the last that there can be: what may be there.
@@ -267,36 +280,53 @@ impl Run {
             ),
             Step::DropIndex(name) => engine.drop_index(DATABASE, name, "by_note", AT_ONCE),
             Step::User(n) => engine.put_user(UserDef::new(&format!("user{n}"), "%")),
-            Step::Alter(name) => self.alter(name),
+            Step::Alter(name) => self.alter(name, None),
+            Step::Reshape(name) => self.alter(name, Some(RESHAPED)),
             Step::Copy(from, to) => self.copy(from, to),
             _ => unreachable!("not a definition"),
         }
     }
 
-    /// Copies the rows to a table with one column more or less, which then takes the old one's place.
-    fn alter(&self, name: &str) -> Result<()> {
+    /// Gives a table one column more or less: the rows stay, and have `reshaped` in the new one; or they are copied to a table that
+    /// then takes the old one's place.
+    fn alter(&self, name: &str, reshaped: Option<i64>) -> Result<()> {
         let engine = &self.engine;
         let alteration = engine.alter(DATABASE, name, &[], None, AT_ONCE)?;
         let old = alteration.table().clone();
         let mut def = (*old.def).clone();
+        let mut sources: Vec<_> = (0..def.columns.len()).map(Ok).collect();
+        let value = reshaped.map_or(Datum::Null, Datum::Int);
         match def.column("extra") {
-            Some(at) => drop(def.columns.remove(at)),
-            None => def.columns.push(ColumnDef::new("extra", SqlType::BIGINT).nullable()),
+            Some(at) => {
+                def.columns.remove(at);
+                let _ = sources.remove(at);
+            }
+            None => {
+                def.columns.push(ColumnDef::new("extra", SqlType::BIGINT).nullable());
+                sources.push(Err(value.clone()));
+            }
+        }
+        let (foreign, rest) = (NewForeignKeys::default(), AlterRest::default());
+        if reshaped.is_some()
+            && alteration.has_newest_rows_alone(engine)
+            && alteration.reshape(engine, &def, &sources, &foreign, &rest)?
+        {
+            return Ok(());
         }
         let copy = engine.create_unfinished(def)?;
-        let rows = self.copy_rows(&old, copy.table())?;
-        alteration.replace_by(copy, rows, NewForeignKeys::default(), AlterRest::default())
+        let rows = self.copy_rows(&old, copy.table(), &value)?;
+        alteration.replace_by(copy, rows, foreign, rest)
     }
 
     fn copy(&self, from: &str, to: &str) -> Result<()> {
         let Some(old) = self.table(from) else { return Ok(()) };
         let def = TableDef { columns: old.def.columns.clone(), ..definition(to) };
         let copy = self.engine.create_unfinished(def.clone())?;
-        let rows = self.copy_rows(&old, copy.table())?;
+        let rows = self.copy_rows(&old, copy.table(), &Datum::Null)?;
         copy.publish(&def, rows, None, true, AT_ONCE)
     }
 
-    fn copy_rows(&self, old: &Arc<TableHandle>, new: &Arc<TableHandle>) -> Result<u64> {
+    fn copy_rows(&self, old: &Arc<TableHandle>, new: &Arc<TableHandle>, added: &Datum<'_>) -> Result<u64> {
         let mut txn = self.begin();
         let kept = old.def.columns.len().min(new.def.columns.len());
         let scan = txn.scan(old, ScanRequest { columns: (0..kept).collect(), ..ScanRequest::default() });
@@ -305,8 +335,11 @@ impl Run {
             let mut outcome = Ok(());
             let _ = scan.read(morsel, &mut |rows| {
                 let mut arrays = rows.columns().to_vec();
-                let added = new.def.columns[kept..].iter();
-                arrays.extend(added.map(|c| new_null_array(&c.ty.arrow_type(), rows.num_rows())));
+                for column in &new.def.columns[kept..] {
+                    let mut all = ColumnBuilder::new(&column.ty, rows.num_rows());
+                    (0..rows.num_rows()).for_each(|_| all.append(added));
+                    arrays.push(all.finish());
+                }
                 outcome = bulk.push(&mut txn, &batch(new, arrays));
                 if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             })?;

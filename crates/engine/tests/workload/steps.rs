@@ -26,6 +26,8 @@ pub enum Step {
     DropIndex(&'static str),
     /// Adds the column `extra`, or drops it.
     Alter(&'static str),
+    /// The same, and rows stay where they are, if no older versions are in use. They get [`RESHAPED`].
+    Reshape(&'static str),
     /// A table with the rows of another one, filled before it has its name.
     Copy(&'static str, &'static str),
     User(i64),
@@ -52,6 +54,8 @@ pub enum Step {
 }
 
 const TABLES: [&str; 3] = ["a", "b", "c"];
+/// What rows have in a column that they are reshaped to have.
+pub const RESHAPED: i64 = -7;
 /// Rows that short transactions change.
 const IDS: i64 = 24;
 /// Rows that a transaction which is held open changes.
@@ -130,6 +134,13 @@ impl Step {
                     table.rows.values_mut().for_each(|row| row.extra = None);
                 }
             }
+            Self::Reshape(name) => {
+                if let Some(table) = state.get_mut(*name) {
+                    table.has_extra = !table.has_extra;
+                    let extra = table.has_extra.then_some(RESHAPED);
+                    table.rows.values_mut().for_each(|row| row.extra = extra);
+                }
+            }
             Self::Copy(from, to) => {
                 if let Some(table) = state.get(*from) {
                     let indexes = ["PRIMARY", "by_amount"].map(str::to_owned).into();
@@ -204,7 +215,7 @@ impl Maker {
 
     fn definition(&mut self) -> Step {
         let table = self.table();
-        match self.random.below(12) {
+        match self.random.below(15) {
             0 | 1 => Step::Create(table),
             2 => Step::Drop(table),
             3 => Step::Truncate(table),
@@ -212,7 +223,8 @@ impl Maker {
             5 | 6 => Step::AddIndex(table),
             7 => Step::DropIndex(table),
             8..11 => Step::Alter(table),
-            _ => Step::User(self.random.below(3) as i64),
+            11 => Step::User(self.random.below(3) as i64),
+            _ => Step::Reshape(table),
         }
     }
 

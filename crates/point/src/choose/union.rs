@@ -2,11 +2,11 @@
 //! together are read, each once.
 
 use avocet_engine::TableHandle;
+use avocet_sql::ranges::{Alternatives, Side};
 
 use super::estimate::{Estimate, LIKELY_ROWS};
 use super::{Access, Choice, Draft, Wish, serve_or};
 use crate::Refusal;
-use crate::alternatives::{Alternatives, Side};
 use crate::keys::KeyTerms;
 use crate::scope::Scope;
 

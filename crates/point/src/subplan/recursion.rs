@@ -1,31 +1,27 @@
 //! Recursive common table expressions: the seed's rows, and round by round what the step makes of the rows of the round before.
 
 use avocet_engine::Txn;
-use avocet_sql::plan::{BoundQuery, ColumnId, Cte, CteBody, CteId, Limit, QueryExpr};
+use avocet_sql::plan::CteId;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::RowProgram;
 use avocet_types::{Collation, Value};
 
-use super::{Answer, Compiled, Gathered, Kind, SubPlan, SubScratch, compile_subplan, of_columns};
-use crate::known::Known;
+use super::{Gathered, SubPlan, SubScratch};
 use crate::run::count;
-use crate::scope::{JoinedRow, Scope};
-use crate::{Bounds, NotPoint, Refusal, Run};
-
-/// How often the step is taken to run.
-const LIKELY_ROUNDS: f64 = 10.0;
+use crate::scope::JoinedRow;
+use crate::{Bounds, Run};
 
 #[derive(Debug)]
-pub(super) struct Recursion {
-    cte: CteId,
-    seed: Box<SubPlan>,
-    step: Box<SubPlan>,
+pub struct Recursion {
+    pub cte: CteId,
+    pub seed: Box<SubPlan>,
+    pub step: Box<SubPlan>,
     /// Rows that are there already are left out, and lead to no others.
-    distinct: bool,
-    collations: Box<[Collation]>,
+    pub distinct: bool,
+    pub collations: Box<[Collation]>,
     /// The recursion ends when there are enough rows.
-    limit: Option<RowProgram>,
-    offset: Option<RowProgram>,
+    pub limit: Option<RowProgram>,
+    pub offset: Option<RowProgram>,
 }
 
 /// The rows of the round before, for the step; around it are those of recursions that enclose this one.
@@ -39,62 +35,6 @@ pub struct WorkTable<'w> {
 impl<'w> WorkTable<'w> {
     fn find(&'w self, cte: CteId) -> Option<&'w [Value]> {
         if self.cte == cte { Some(self.rows) } else { self.around?.find(cte) }
-    }
-}
-
-/// Compiles a reference to a recursive common table expression from outside of it.
-pub fn compile_recursion(
-    cte: &Cte,
-    parent: &BoundQuery,
-    known: &Known<'_>,
-    scope: &Scope,
-) -> Result<Compiled, Refusal> {
-    let CteBody::Recursive { seed, step, distinct, limit } = &cte.body else {
-        return Err(NotPoint::because("a common table expression without a step").into());
-    };
-    let within = known.within(cte);
-    let compile = |query: &QueryExpr, known: &Known<'_>| {
-        let query = of_columns(query.clone(), &cte.columns, parent);
-        compile_subplan(&query, &[], Answer::Rows, parent, known, scope)
-    };
-    let mut first = compile(seed, known)?;
-    let next = compile(step, &within)?;
-    first.tables.extend(next.tables);
-    let dates = first.dates.iter().chain(&next.dates).copied().collect();
-    let program = |limit: &Limit| {
-        let offset = limit.offset.as_ref().map(|offset| scope.compile(offset)).transpose()?;
-        Ok::<_, Refusal>((scope.compile(&limit.count)?, offset))
-    };
-    let (limit, offset) = limit.as_ref().map(program).transpose()?.unzip();
-    let collation = |id: &ColumnId| parent.columns[*id].ty.order().unwrap_or(Collation::BINARY);
-    let recursion = Recursion {
-        cte: cte.id,
-        seed: Box::new(first.plan),
-        step: Box::new(next.plan),
-        distinct: *distinct,
-        collations: cte.columns.iter().map(collation).collect(),
-        limit,
-        offset: offset.flatten(),
-    };
-    Ok(Compiled {
-        plan: SubPlan::of_kind(Kind::Recursion(recursion), parent.params.len(), cte.columns.len()),
-        needs: 0,
-        tables: first.tables,
-        dates,
-        cost: first.cost + LIKELY_ROUNDS * next.cost,
-        rows: first.rows.max(1.0) * LIKELY_ROUNDS,
-    })
-}
-
-/// A reference to the rows of the round before, in the step.
-pub fn compile_work_table(cte: &Cte, parent: &BoundQuery) -> Compiled {
-    Compiled {
-        plan: SubPlan::of_kind(Kind::WorkTable(cte.id), parent.params.len(), cte.columns.len()),
-        needs: 0,
-        tables: Vec::new(),
-        dates: Box::default(),
-        cost: 1.0,
-        rows: 1.0,
     }
 }
 

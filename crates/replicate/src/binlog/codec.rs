@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use arrow::datatypes::i256;
 use avocet_types::collation::Charset;
-use avocet_types::temporal::{Civil, Clock, SECOND};
+use avocet_types::temporal::{Civil, Clock, SECOND, ZERO_DATETIME};
 use avocet_types::{Collation, Datum, Decimal, IndexDef, IntWidth, LobSize, SqlType, TableDef};
 
 use super::bytes::Bytes;
@@ -77,12 +77,14 @@ pub enum ColumnCodec {
 impl TableCodec {
     /// The codec of a table, if it is here what it is there.
     pub fn new(map: &TableMap, def: &TableDef) -> Result<Self, Unfit> {
-        if map.columns.len() != def.columns.len() {
-            let (there, here) = (map.columns.len(), def.columns.len());
+        // Hidden columns are not in events.
+        let own_columns = def.own_columns();
+        if map.columns.len() != own_columns.len() {
+            let (there, here) = (map.columns.len(), own_columns.len());
             return Err(format!("it has {there} columns at the source and {here} here"));
         }
-        let mut columns = Vec::with_capacity(def.columns.len());
-        for (mapped, own) in map.columns.iter().zip(&def.columns) {
+        let mut columns = Vec::with_capacity(own_columns.len());
+        for (mapped, own) in map.columns.iter().zip(own_columns) {
             if mapped.name.as_ref().is_some_and(|name| *name != own.name) {
                 let there = mapped.name.as_deref().unwrap_or_default();
                 return Err(format!("column '{}' is '{there}' at the source", own.name));
@@ -198,6 +200,9 @@ fn column_codec(there: &MappedColumn, ty: &SqlType) -> Option<ColumnCodec> {
         SqlType::Bit { len } => (is_type(column::BIT) && there.meta == u16::from(len))
             .then_some(ColumnCodec::Bit { bytes: len.div_ceil(8) }),
         SqlType::Json => is_type(column::JSON).then_some(ColumnCodec::Document { prefix: there.meta as u8 }),
+        SqlType::Geometry { .. } => {
+            is_type(column::GEOMETRY).then_some(ColumnCodec::Bytes { prefix: there.meta as u8 })
+        }
         SqlType::Null => None,
     }
 }
@@ -380,10 +385,11 @@ impl Unscaled {
     }
 }
 
+/// A day of the calendar, or the zero date.
 pub fn checked_date(year: i32, month: u32, day: u32) -> Result<i32, ReadError> {
-    let date = Civil::checked(year, month, day);
+    let date = Civil::checked_or_zero(year, month, day);
     date.map(Civil::to_days).ok_or_else(|| {
-        unfit(format!("it has the date {year:04}-{month:02}-{day:02}, and dates of zero cannot be kept"))
+        unfit(format!("it has the date {year:04}-{month:02}-{day:02}, which is none of the calendar"))
     })
 }
 
@@ -412,7 +418,7 @@ fn timestamp(from: &mut Bytes<'_>, fsp: u8) -> Result<i64, ReadError> {
     let seconds = from.big(4)? as i64;
     let micros = fraction(from, fsp)?;
     match (seconds, micros) {
-        (0, 0) => Err(unfit("it has the timestamp 0000-00-00 00:00:00, which cannot be kept")),
+        (0, 0) => Ok(ZERO_DATETIME),
         _ => Ok(seconds * SECOND + micros),
     }
 }
@@ -432,6 +438,8 @@ fn time(from: &mut Bytes<'_>, fsp: u8) -> Result<i64> {
 
 #[cfg(test)]
 mod tests {
+    use avocet_types::temporal::ZERO_DATE;
+
     use super::*;
 
     fn read(codec: ColumnCodec, bytes: &[u8]) -> Datum<'_> {
@@ -475,15 +483,28 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_zero_are_unfit() {
-        for (codec, bytes) in [
-            (ColumnCodec::Date, &[0; 3][..]),
-            (ColumnCodec::DateTime { fsp: 0 }, &[0x80, 0, 0, 0, 0]),
-            (ColumnCodec::Timestamp { fsp: 0 }, &[0; 4]),
+    fn zero_dates_are_read_but_not_zero_months_alone() {
+        let (day, moment) = (Datum::Date(ZERO_DATE), Datum::DateTime(ZERO_DATETIME));
+        for (codec, bytes, wanted) in [
+            (ColumnCodec::Date, &[0; 3][..], day),
+            (ColumnCodec::DateTime { fsp: 0 }, &[0x80, 0, 0, 0, 0], moment.clone()),
+            (ColumnCodec::DateTime { fsp: 6 }, &[0x80, 0, 0, 0, 0, 0, 0, 0], moment.clone()),
+            // 10:00:00 of the zero date.
+            (
+                ColumnCodec::DateTime { fsp: 0 },
+                &[0x80, 0, 0, 0xA0, 0],
+                Datum::DateTime(ZERO_DATETIME + 36_000 * SECOND),
+            ),
+            (ColumnCodec::Timestamp { fsp: 0 }, &[0; 4], moment.clone()),
+            (ColumnCodec::Timestamp { fsp: 3 }, &[0; 6], moment),
         ] {
-            let value = codec.read(&mut Bytes::new(bytes, "a test"));
-            assert!(matches!(value, Err(ReadError::Unfit(_))), "{value:?}");
+            let value = read(codec, bytes);
+            assert!(value.is_same(&wanted), "{value:?}");
         }
+        // 2026-11-00
+        let packed = (2026u32 << 9 | 11 << 5).to_le_bytes();
+        let value = ColumnCodec::Date.read(&mut Bytes::new(&packed[..3], "a test"));
+        assert!(matches!(value, Err(ReadError::Unfit(_))), "{value:?}");
         // 2026-11-25
         let packed = (2026u32 << 9 | 11 << 5 | 25).to_le_bytes();
         let value = read(ColumnCodec::Date, &packed[..3]);

@@ -26,7 +26,7 @@ pub use payload::each_event;
 pub use query::{Query, SessionOfQuery};
 pub use rows::{Change, Image, RowsEvent};
 pub use table_map::{TableMap, column};
-pub use transaction::{Begins, Shape, begins, begins_in_domain};
+pub use transaction::{Begins, Shape, begins, begins_anonymous, begins_in_domain};
 
 /// The kinds of events that matter here, by their numbers.
 pub mod kind {

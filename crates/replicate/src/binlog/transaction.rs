@@ -1,6 +1,6 @@
 //! GTID events: the identifier that a transaction begins with, and what they say of its form.
 
-use mysql::binlog::events::{Event, GtidEvent};
+use mysql::binlog::events::{AnonymousGtidEvent, Event, GtidEvent};
 
 use super::bytes::Bytes;
 use crate::error::{ReplicateError, Result};
@@ -22,7 +22,8 @@ pub enum Shape {
 /// What a transaction begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begins {
-    pub gtid: Gtid,
+    /// `None` if the source gives none.
+    pub gtid: Option<Gtid>,
     /// When it was committed at its first source: microseconds since 1970, or 0 if nothing says it.
     pub committed_us: i64,
     pub shape: Shape,
@@ -32,16 +33,24 @@ pub struct Begins {
 pub fn begins(event: &Event) -> Result<Begins> {
     let gtid: GtidEvent = event.read_event().map_err(|error| ReplicateError::damaged(error.to_string()))?;
     let tag = gtid.tag().map(ToString::to_string).unwrap_or_default();
+    let origin = Origin { uuid: gtid.sid(), tag };
+    let number = gtid.gno();
+    Ok(spoken(Some(Gtid::Numbered { origin, number }), &gtid))
+}
+
+/// Of the event in its place where MySQL gives no identifiers (`gtid_mode`).
+pub fn begins_anonymous(event: &Event) -> Result<Begins> {
+    let AnonymousGtidEvent(gtid) =
+        event.read_event().map_err(|error| ReplicateError::damaged(error.to_string()))?;
+    Ok(spoken(None, &gtid))
+}
+
+fn spoken(id: Option<Gtid>, gtid: &GtidEvent) -> Begins {
     let committed = match gtid.original_commit_timestamp() {
         0 => gtid.immediate_commit_timestamp(),
         original => original,
     };
-    let origin = Origin { uuid: gtid.sid(), tag };
-    Ok(Begins {
-        gtid: Gtid::Numbered { origin, number: gtid.gno() },
-        committed_us: committed as i64,
-        shape: Shape::Spoken,
-    })
+    Begins { gtid: id, committed_us: committed as i64, shape: Shape::Spoken }
 }
 
 const STANDALONE: u8 = 1;
@@ -77,7 +86,7 @@ pub fn begins_in_domain(body: &[u8], server: u32, seconds: u32) -> Result<Begins
         false => Shape::Group,
     };
     Ok(Begins {
-        gtid: Gtid::InDomain(domain, DomainGtid { server, sequence }),
+        gtid: Some(Gtid::InDomain(domain, DomainGtid { server, sequence })),
         committed_us: i64::from(seconds) * 1_000_000,
         shape,
     })
@@ -101,7 +110,7 @@ mod tests {
         ] {
             let body = from_hex(body);
             let read = begins_in_domain(&body, 1, 1_700_000_000).expect("an event");
-            let gtid = Gtid::InDomain(0, DomainGtid { server: 1, sequence: number });
+            let gtid = Some(Gtid::InDomain(0, DomainGtid { server: 1, sequence: number }));
             assert_eq!(read, Begins { gtid, committed_us: 1_700_000_000_000_000, shape });
             for cut in 0..13 {
                 assert!(begins_in_domain(&body[..cut], 1, 0).is_err(), "cut at {cut}");

@@ -40,8 +40,8 @@ use crate::source::Definition;
 use crate::state::{LogPlace, TableName};
 
 pub use reader::{ChunkQuery, Copies, Resume, key_of, rows_within, size_about};
-pub use values::{datum, sent};
-pub use watch::{ChunkMark, Received, Watch};
+pub use values::{datum, sent, to_send};
+pub use watch::{ByPlace, ChunkMark, Received, Watch};
 
 /// What a copying thread sends of a table.
 #[derive(Debug)]

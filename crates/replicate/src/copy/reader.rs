@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -15,7 +15,7 @@ use mysql::{Opts, Value};
 use parking_lot::{Condvar, Mutex};
 
 use super::values::{datum, parameter, selected, sent};
-use super::{FromCopy, Watch};
+use super::{ByPlace, FromCopy, Watch};
 use crate::error::{After, ReplicateError, Result};
 use crate::inbox::{Closed, Inbox};
 use crate::source::{self, Connection, quoted};
@@ -189,7 +189,10 @@ impl Shared {
                 return Ok(());
             }
             let (mark, received) = self.watch.begin(&job.name);
-            source::await_visible(conn, &received)?;
+            match &received.by_place {
+                None => source::await_visible(conn, &received)?,
+                Some(by_place) => self.await_row(conn, &query, &job.name, by_place)?,
+            }
             let chunk = match read(conn, &query, &job.name, resume, limit)? {
                 Read::Chunk(chunk) => chunk,
                 Read::Unfit(why) => return self.push(&job.clone(), super::What::Unfit(why)),
@@ -207,6 +210,31 @@ impl Shared {
         }
         let until = source::log_end(conn)?;
         self.push(job, super::What::Done(until))
+    }
+}
+
+impl Shared {
+    /// Waits until all that the stream has brought of a table is visible at a source without GTIDs.
+    fn await_row(
+        &self,
+        conn: &mut Connection,
+        query: &ChunkQuery,
+        name: &TableName,
+        by_place: &ByPlace,
+    ) -> Result<()> {
+        if let Some(not_before) = by_place.not_before {
+            let left = not_before.saturating_duration_since(Instant::now());
+            if !left.is_zero() && self.inbox.wait_for_stop(left) {
+                return Err(ReplicateError::Stopped);
+            }
+        }
+        if let Some(row) = &by_place.last_row {
+            let keys = row.key.iter().enumerate();
+            let parameters: Vec<Value> = keys.map(|(at, value)| sent(value, query.key_type(at))).collect();
+            conn.exec_drop(query.locking(name), parameters)?;
+            self.watch.seen(name, row);
+        }
+        Ok(())
     }
 }
 
@@ -233,7 +261,7 @@ pub fn key_of(def: &TableDef) -> Option<usize> {
     def.indexes.iter().position(|index| {
         let is_whole =
             |part: &avocet_types::IndexPart| part.prefix_len.is_none() && !def.columns[part.column].nullable;
-        index.kind.is_unique() && index.parts.iter().all(is_whole)
+        index.kind.is_unique() && index.parts.iter().all(is_whole) && !def.is_functional(index)
     })
 }
 
@@ -250,11 +278,11 @@ pub struct ChunkQuery {
 impl ChunkQuery {
     pub fn new(def: &TableDef) -> Self {
         let key = key_of(def).map_or(&[][..], |at| &def.indexes[at].parts);
-        let fields = def.columns.iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), c.nullable));
+        let fields = def.own_columns().iter().map(|c| Field::new(&c.name, c.ty.arrow_type(), c.nullable));
         Self {
-            types: def.columns.iter().map(|column| column.ty).collect(),
-            names: def.columns.iter().map(|column| column.name.clone()).collect(),
-            nullable: def.columns.iter().map(|column| column.nullable).collect(),
+            types: def.own_columns().iter().map(|column| column.ty).collect(),
+            names: def.own_columns().iter().map(|column| column.name.clone()).collect(),
+            nullable: def.own_columns().iter().map(|column| column.nullable).collect(),
             key: key.iter().map(|part| (part.column, part.descending)).collect(),
             schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
         }
@@ -263,6 +291,16 @@ impl ChunkQuery {
     /// The type of a column of the key, by its place there.
     pub fn key_type(&self, at: usize) -> &SqlType {
         &self.types[self.key[at].0]
+    }
+
+    /// Waits for the lock of a row, and lets it go. Any account that may read may do so.
+    fn locking(&self, name: &TableName) -> String {
+        let equal = self.key.iter().map(|(column, _)| {
+            format!("{} = {}", quoted(&self.names[*column]), parameter(&self.types[*column]))
+        });
+        let equal: Vec<String> = equal.collect();
+        let (database, table) = (quoted(&name.database), quoted(&name.table));
+        format!("SELECT 1 FROM {database}.{table} WHERE {} LOCK IN SHARE MODE", equal.join(" AND "))
     }
 
     /// The statement, and how its parameters repeat the key's values.

@@ -1,7 +1,8 @@
 //! Values of the source's protocol as values of a column here, and the expressions by which they are asked for.
 
 use avocet_types::json;
-use avocet_types::temporal::{Clock, DAY};
+use avocet_types::temporal::{Clock, DAY, TimeZone};
+use avocet_types::text::to_text;
 use avocet_types::{Datum, Decimal, SqlType, Value};
 use mysql::Value as Sent;
 
@@ -38,6 +39,19 @@ pub fn sent(value: &Sent, ty: &SqlType) -> Sent {
         }
         other => other.clone(),
     }
+}
+
+/// A value as the protocol has it: the inverse of [`datum`], for what keys are of.
+pub fn to_send(value: &Datum<'_>, ty: &SqlType) -> Option<Sent> {
+    Some(match value {
+        Datum::Int(v) => Sent::Int(*v),
+        Datum::UInt(v) => Sent::UInt(*v),
+        Datum::Float(v) => Sent::Float(*v),
+        Datum::Double(v) => Sent::Double(*v),
+        Datum::Bytes(bytes) => Sent::Bytes(bytes.to_vec()),
+        Datum::Null => return None,
+        other => Sent::Bytes(to_text(other, ty, TimeZone::UTC)?.into_owned().into_bytes()),
+    })
 }
 
 /// A value of the column's type.
@@ -87,8 +101,8 @@ pub fn datum(sent: &Sent, ty: &SqlType) -> Result<Value, Unfit> {
 }
 
 fn date(year: u16, month: u8, day: u8) -> Result<i32, Unfit> {
-    let date = avocet_types::temporal::Civil::checked(year.into(), month.into(), day.into());
+    let date = avocet_types::temporal::Civil::checked_or_zero(year.into(), month.into(), day.into());
     date.map(avocet_types::temporal::Civil::to_days).ok_or_else(|| {
-        format!("it has the date {year:04}-{month:02}-{day:02}, and dates of zero cannot be kept")
+        format!("it has the date {year:04}-{month:02}-{day:02}, which is none of the calendar")
     })
 }

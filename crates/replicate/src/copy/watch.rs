@@ -2,10 +2,13 @@
 //!
 //! The source sends a transaction as soon as it is in its log, which is before it is visible there. So a chunk waits, at the
 //! source, until all that had been handled here when it began is visible there: otherwise it could bring back what the stream
-//! has deleted already.
+//! has deleted already. Of a source without GTIDs nothing tells what is visible but a row's lock.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
+use mysql::Value;
 use parking_lot::Mutex;
 
 use crate::gtid::{Gtid, GtidSet};
@@ -23,6 +26,9 @@ pub struct ChunkMark(u64);
 pub struct Watch {
     tables: Mutex<HashMap<TableName, Deleted>>,
     received: Mutex<Received>,
+    /// Of a source without GTIDs, by table: the row that the stream changed last.
+    last_rows: Mutex<HashMap<TableName, LastRow>>,
+    changes: AtomicU64,
 }
 
 /// What the stream has brought.
@@ -31,6 +37,26 @@ pub struct Received {
     pub executed: GtidSet,
     /// A place in the last transaction of these: whoever sees the log up to a transaction's end behind it sees them all.
     pub place: LogPlace,
+    /// Of a source without GTIDs.
+    pub by_place: Option<ByPlace>,
+}
+
+/// How it is known that transactions without GTIDs are visible.
+#[derive(Clone, Debug, Default)]
+pub struct ByPlace {
+    /// Transactions of an earlier stream, of which no row is known, had time to become visible by then.
+    pub not_before: Option<Instant>,
+    /// The row of the chunk's table that the stream changed last. Who has a lock on it sees all that the stream has brought of the
+    /// table: transactions become visible in the log's order, and let their locks go afterwards.
+    pub last_row: Option<LastRow>,
+}
+
+/// A row by its key, as the protocol has it.
+#[derive(Clone, Debug)]
+pub struct LastRow {
+    /// Which change of all it was.
+    number: u64,
+    pub key: Vec<Value>,
 }
 
 #[derive(Default)]
@@ -47,14 +73,30 @@ struct Deleted {
 
 impl Watch {
     /// The stream begins behind these, which the source's log has before this place.
-    pub fn begin_stream(&self, executed: &GtidSet, place: LogPlace) {
-        *self.received.lock() = Received { executed: executed.clone(), place };
+    pub fn begin_stream(&self, executed: &GtidSet, place: LogPlace, by_place: Option<ByPlace>) {
+        *self.received.lock() = Received { executed: executed.clone(), place, by_place };
+    }
+
+    /// The stream has changed a row of a table of a source without GTIDs that is copied, or is to be.
+    pub fn changed(&self, name: &TableName, key: Vec<Value>) {
+        let number = self.changes.fetch_add(1, Ordering::Relaxed);
+        self.last_rows.lock().insert(name.clone(), LastRow { number, key });
+    }
+
+    /// What the stream had brought of a table up to this row is visible.
+    pub fn seen(&self, name: &TableName, row: &LastRow) {
+        let mut last_rows = self.last_rows.lock();
+        if last_rows.get(name).is_some_and(|last| last.number == row.number) {
+            last_rows.remove(name);
+        }
     }
 
     /// A transaction is about to be handled.
-    pub fn received(&self, gtid: &Gtid, place: &LogPlace) {
+    pub fn received(&self, gtid: Option<&Gtid>, place: &LogPlace) {
         let mut received = self.received.lock();
-        received.executed.add(gtid);
+        if let Some(gtid) = gtid.filter(|_| received.by_place.is_none()) {
+            received.executed.add(gtid);
+        }
         // The stream may begin with transactions that stand before the end that the log had then.
         if place.reaches(&received.place) {
             received.place.clone_from(place);
@@ -65,7 +107,11 @@ impl Watch {
     pub fn begin(&self, name: &TableName) -> (ChunkMark, Received) {
         let mark = self.mark(name);
         // Behind the mark: what is received in between is in both.
-        (mark, self.received.lock().clone())
+        let mut received = self.received.lock().clone();
+        if let Some(by_place) = &mut received.by_place {
+            by_place.last_row = self.last_rows.lock().get(name).cloned();
+        }
+        (mark, received)
     }
 
     fn mark(&self, name: &TableName) -> ChunkMark {
@@ -113,6 +159,27 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_is_waited_for_until_it_was_seen() {
+        let watch = Watch::default();
+        let name = TableName { database: "d".into(), table: "t".into() };
+        let last_row = |watch: &Watch| watch.begin(&name).1.by_place.and_then(|by_place| by_place.last_row);
+        watch.begin_stream(&GtidSet::default(), LogPlace::default(), Some(ByPlace::default()));
+        assert!(last_row(&watch).is_none());
+        watch.changed(&name, vec![Value::Int(1)]);
+        let first = last_row(&watch).expect("a row");
+        // The same row once more: it was not seen since.
+        watch.changed(&name, vec![Value::Int(1)]);
+        watch.seen(&name, &first);
+        let second = last_row(&watch).expect("a row");
+        assert_eq!(second.key, vec![Value::Int(1)]);
+        // A table whose copy begins again waits for it all the same.
+        watch.forget(&name);
+        assert!(last_row(&watch).is_some());
+        watch.seen(&name, &second);
+        assert!(last_row(&watch).is_none());
+    }
 
     #[test]
     fn a_chunk_knows_what_was_deleted_since_it_began() {

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use arrow::array::BooleanArray;
 use arrow::compute::filter_record_batch;
+use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
-use avocet_engine::{EngineError, TableHandle, Txn};
-use avocet_types::{Datum, datum_at};
+use avocet_engine::{Engine, EngineError, TableHandle, Txn};
+use avocet_types::arrow_map::ColumnBuilder;
+use avocet_types::{ColumnDef, Datum, datum_at};
 
 use super::{COPY_REST, Follower};
 use crate::binlog::SessionOfQuery;
@@ -156,6 +158,7 @@ impl Follower {
             self.refuse(name, "it has no key here");
             return Ok(None);
         }
+        self.read_unread(name, &table);
         let definition = definition.text;
         self.state.tables.insert(name.clone(), TableState::Copying { definition, after: None });
         self.changed(name);
@@ -180,6 +183,7 @@ impl Follower {
         if batch.num_rows() == 0 {
             return Ok(());
         }
+        let batch = &with_hidden(&self.engine, table, batch)?;
         let txn = self.transaction()?;
         let mark = txn.mark();
         let mut block = txn.bulk_insert(table)?;
@@ -201,6 +205,30 @@ impl Follower {
         }
         Ok(())
     }
+}
+
+/// A chunk with the columns that only indexes have.
+fn with_hidden(engine: &Engine, table: &TableHandle, batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = &table.def.columns;
+    if !table.def.has_functional_parts() {
+        return Ok(batch.clone());
+    }
+    let own = table.def.own_columns();
+    let builder = |column: &ColumnDef| ColumnBuilder::new(&column.ty, batch.num_rows());
+    let mut hidden: Vec<ColumnBuilder> = columns[own.len()..].iter().map(builder).collect();
+    for row in 0..batch.num_rows() {
+        let values = own.iter().zip(batch.columns());
+        let values: Vec<Datum<'_>> =
+            values.map(|(column, array)| datum_at(array.as_ref(), row, &column.ty)).collect();
+        for (at, value) in engine.hidden_values(table, &values)? {
+            hidden[at - own.len()].append(&value);
+        }
+    }
+    let field = |column: &ColumnDef| Field::new(&column.name, column.ty.arrow_type(), column.nullable);
+    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
+    let arrays = batch.columns().iter().cloned().chain(hidden.iter_mut().map(ColumnBuilder::finish));
+    RecordBatch::try_new(Arc::new(schema), arrays.collect())
+        .map_err(|error| ReplicateError::Refused(error.to_string()))
 }
 
 /// A chunk without the rows whose keys these are.

@@ -33,7 +33,7 @@ use mysql::Opts;
 use parking_lot::Mutex;
 
 use crate::binlog::{Begins, SessionOfQuery, Shape, TableCodec, TableMap, kind};
-use crate::copy::{Copies, Resume, Watch, key_of};
+use crate::copy::{ByPlace, Copies, Resume, Watch, key_of};
 use crate::error::{After, ReplicateError, Result};
 use crate::gtid::{Gtid, GtidSet};
 use crate::inbox::{FromStream, Inbox};
@@ -57,6 +57,8 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 const CALM: Duration = Duration::from_secs(10);
 /// A table whose copy failed rests for so long.
 const COPY_REST: Duration = Duration::from_secs(1);
+/// Of a source without GTIDs: a transaction that was sent, and of which no row is known, is taken to be visible after so long.
+const UNSEEN_REST: Duration = Duration::from_secs(10);
 
 /// Runs definitions: SQL that no row event can express.
 pub trait Definitions: Send {
@@ -154,12 +156,32 @@ pub struct Run {
     touched: std::collections::BTreeSet<TableName>,
     /// Names that are withheld by this.
     withheld: std::collections::BTreeSet<TableName>,
+    /// Of a source without GTIDs: where the last transaction ends is not known yet, so nothing is committed.
+    awaits_place: bool,
+    /// Of a source without GTIDs, by table that waits to be copied: the last event of its rows, as it came.
+    unread: HashMap<TableName, Unread>,
+}
+
+/// An event of rows whose table is not here, with its TABLE_MAP.
+pub(crate) struct Unread {
+    kind: u8,
+    map: Vec<u8>,
+    event: Vec<u8>,
 }
 
 struct Open {
-    gtid: Gtid,
+    gtid: Option<Gtid>,
+    /// Where its first event ends.
+    place: LogPlace,
     committed_us: i64,
     shape: Shape,
+}
+
+impl Open {
+    /// By which it is known after a restart.
+    fn id(&self) -> String {
+        self.gtid.as_ref().map_or_else(|| self.place.to_string(), ToString::to_string)
+    }
 }
 
 /// What the next commit has.
@@ -241,7 +263,8 @@ impl Follower {
             self.applier.take_back();
             // They have read on; what they sent last may be lost.
             self.state.tables.keys().for_each(|name| self.copies.cancel(name));
-            self.run = Run { withheld: std::mem::take(&mut self.run.withheld), ..Run::default() };
+            let Run { withheld, unread, .. } = std::mem::take(&mut self.run);
+            self.run = Run { withheld, unread, ..Run::default() };
             let text = error.to_string();
             match error.after() {
                 After::Halt => {
@@ -289,6 +312,7 @@ impl Follower {
         let mut conn = source::connect(&self.opts)?;
         self.know(&conn);
         let identity = source::identity(&mut conn)?;
+        let mut is_new = false;
         match self.engine.applied(SOURCE) {
             Some(origin) => {
                 self.state = State::decode(&origin.position).map_err(damaged_position)?;
@@ -304,14 +328,19 @@ impl Follower {
                 }
                 if self.state.source != identity {
                     tracing::warn!(from = self.state.source, to = identity, "another server is followed now");
-                    self.state.source = identity;
                     // Places in the logs of one server mean nothing in another's.
-                    self.recopy_unfinished("the source is another server");
+                    const WHY: &str = "the source is another server";
+                    match self.state.place {
+                        Some(_) => self.begin_anew(WHY)?,
+                        None => self.recopy_unfinished(WHY),
+                    }
+                    self.state.source = identity;
                 }
             }
             None => {
-                self.state = State { source: identity, ..State::default() };
-                self.state.executed = source::executed(&mut conn)?;
+                let (executed, place) = source::beginning(&mut conn)?;
+                self.state = State { source: identity, executed, place, ..State::default() };
+                is_new = true;
             }
         }
         if std::mem::take(&mut self.tries_refused) {
@@ -327,10 +356,15 @@ impl Follower {
         self.tell(Announcement::NoPlace);
         // What is in force here, and what the source has executed by now, is before it.
         let end = source::log_end(&mut conn)?;
-        self.watch.begin_stream(&self.state.executed, end);
+        let not_before = (!is_new).then(|| Instant::now() + UNSEEN_REST);
+        let by_place = self.state.place.as_ref().map(|_| ByPlace { not_before, last_row: None });
+        self.watch.begin_stream(&self.state.executed, end, by_place);
         self.resume_copies();
-        let (opts, executed) = (self.opts.clone(), self.state.executed.clone());
-        stream::start(opts, self.flavor, self.server_id, executed, self.inbox.clone());
+        let from = match &self.state.place {
+            Some(place) => stream::From::Place(place.clone()),
+            None => stream::From::Gtids(self.state.executed.clone()),
+        };
+        stream::start(self.opts.clone(), self.flavor, self.server_id, from, self.inbox.clone());
         self.status.set_phase(Phase::Following, None);
         Ok(())
     }
@@ -368,8 +402,8 @@ impl Follower {
     /// The transactions between the position and the source's logs are lost: everything is copied at a new position.
     fn begin_anew(&mut self, why: &str) -> Result<()> {
         let mut conn = source::connect(&self.opts)?;
-        let mut state = State { source: source::identity(&mut conn)?, ..State::default() };
-        state.executed = source::executed(&mut conn)?;
+        let (executed, place) = source::beginning(&mut conn)?;
+        let mut state = State { source: source::identity(&mut conn)?, executed, place, ..State::default() };
         let here = self.engine.catalog();
         let here = here.tables().map(|table| (table.def.database.clone(), table.def.name.clone()));
         let here = here.map(|(database, table)| TableName { database, table });
@@ -410,7 +444,7 @@ impl Follower {
             if self.inbox.is_stopped() {
                 return self.publish();
             }
-            if self.run.open.is_none() {
+            if self.is_at_boundary() {
                 for name in self.inbox.take_doubted() {
                     self.set_aside(&name, "CHECK REPLICATION has found that it differs from the source's");
                 }
@@ -422,7 +456,7 @@ impl Follower {
                     self.publish()?;
                 }
             }
-            match self.inbox.next_event(Instant::now() + LOOK, self.run.open.is_none()) {
+            match self.inbox.next_event(Instant::now() + LOOK, self.is_at_boundary()) {
                 Some(FromStream::Ended(error)) => return Err(error),
                 Some(FromStream::Reached(place)) => self.reached(place)?,
                 Some(FromStream::Transaction { begins, place }) => {
@@ -430,14 +464,25 @@ impl Follower {
                         return Err(ReplicateError::damaged("a transaction begins within another"));
                     }
                     let Begins { gtid, committed_us, shape } = begins;
-                    self.watch.received(&gtid, &place);
-                    self.run.open = Some(Open { gtid, committed_us, shape });
+                    if gtid.is_none() && self.state.place.is_none() {
+                        return Err(ReplicateError::Refused(
+                            "the source has written a transaction without a GTID: set gtid_mode to ON there, and attach anew"
+                                .into(),
+                        ));
+                    }
+                    self.watch.received(gtid.as_ref(), &place);
+                    self.run.open = Some(Open { gtid, place, committed_us, shape });
                     self.run.touched.clear();
                 }
                 Some(FromStream::Event { kind, began, body }) => self.event(kind, began, &body)?,
                 None => {}
             }
         }
+    }
+
+    /// Whether all that was applied is of whole transactions, and it is known where they end.
+    fn is_at_boundary(&self) -> bool {
+        self.run.open.is_none() && !self.run.awaits_place
     }
 
     fn is_group_full(&self) -> bool {
@@ -448,6 +493,12 @@ impl Follower {
 
     fn reached(&mut self, place: LogPlace) -> Result<()> {
         self.run.place = place;
+        if self.run.open.is_none()
+            && let Some(in_force) = &mut self.state.place
+        {
+            in_force.clone_from(&self.run.place);
+            self.run.awaits_place = false;
+        }
         let is_idle = !self.inbox.has_events();
         if is_idle || self.run.group.changes >= GROUP_CHANGES {
             self.status.set_place(&self.run.place, is_idle);
@@ -483,13 +534,14 @@ impl Follower {
             | kind::TRANSACTION_CONTEXT
             | kind::VIEW_CHANGE => Ok(()),
             // The source sends events as they were before it encrypted its log.
-            kind::ANNOTATE_ROWS | kind::BINLOG_CHECKPOINT | kind::GTID_LIST | kind::START_ENCRYPTION => Ok(()),
+            kind::ANNOTATE_ROWS | kind::BINLOG_CHECKPOINT | kind::GTID_LIST | kind::START_ENCRYPTION => {
+                Ok(())
+            }
             // They belong to a statement that follows, which is looked at.
             kind::INTVAR | kind::RAND | kind::USER_VAR | kind::BEGIN_LOAD_QUERY => Ok(()),
-            kind::ANONYMOUS_GTID => Err(ReplicateError::Refused(
-                "the source has written a transaction without a GTID: set gtid_mode to ON there, and attach anew".into(),
-            )),
-            kind::INCIDENT => Err(ReplicateError::Purged("the source notes that its log has lost changes".into())),
+            kind::INCIDENT => {
+                Err(ReplicateError::Purged("the source notes that its log has lost changes".into()))
+            }
             other => Err(ReplicateError::Refused(format!(
                 "event {other} of the source's log is not known: this version cannot follow it beyond {}",
                 self.state.executed
@@ -522,9 +574,10 @@ impl Follower {
             Some(TableState::Copying { .. } | TableState::CatchingUp { .. }) => true,
             None => false,
         };
-        if !map.is_full {
+        // A MySQL says at least which numbers have signs; then columns are known by their order.
+        if !map.is_full && self.flavor == Flavor::MariaDb {
             return Err(ReplicateError::Refused(
-                "the source writes row events without the names of their columns: SET PERSIST binlog_row_metadata = FULL there, then \
+                "the source writes row events without the names of their columns: SET GLOBAL binlog_row_metadata = FULL there, then \
                  FLUSH BINARY LOGS, and attach a new data directory"
                     .into(),
             ));
@@ -557,6 +610,14 @@ impl Follower {
         self.state.tables.insert(name.clone(), TableState::Waiting { why: why.to_owned() });
         self.run.resting.insert(name.clone(), Instant::now() + COPY_REST);
         self.changed(name);
+    }
+
+    /// As [`Self::set_aside`], for what a transaction has done whose rows are not known: it has to be visible before they are read.
+    fn set_aside_unseen(&mut self, name: &TableName, why: &str) {
+        self.set_aside(name, why);
+        if self.state.place.is_some() {
+            self.run.resting.insert(name.clone(), Instant::now() + UNSEEN_REST);
+        }
     }
 
     fn refuse(&mut self, name: &TableName, why: &str) {
@@ -599,7 +660,11 @@ impl Follower {
         let Some(open) = self.run.open.take() else {
             return Err(ReplicateError::damaged("a transaction ends that has not begun"));
         };
-        self.state.executed.add(&open.gtid);
+        match (&self.state.place, &open.gtid) {
+            (None, Some(gtid)) => self.state.executed.add(gtid),
+            // The next thing that comes is where it ends.
+            _ => self.run.awaits_place = true,
+        }
         let group = &mut self.run.group;
         group.begun.get_or_insert_with(Instant::now);
         group.transactions += 1;
@@ -610,7 +675,7 @@ impl Follower {
 
     /// Commits what has been applied, if anything was, unless the stream is within a transaction.
     fn publish(&mut self) -> Result<()> {
-        if !self.run.group.is_changed || self.run.open.is_some() {
+        if !self.run.group.is_changed || !self.is_at_boundary() {
             return Ok(());
         }
         self.commit()

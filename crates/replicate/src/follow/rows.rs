@@ -3,16 +3,19 @@
 //! Of a table that is followed, a row must be here as the event says that it was, to the last byte: otherwise the table is set
 //! aside. Of a table that is being copied, rows may be newer or absent: `copy` says why what is done here is right then.
 
-use avocet_engine::{EngineError, RowChange};
+use std::sync::Arc;
+use std::time::Instant;
+
+use avocet_engine::{EngineError, RowChange, TableHandle};
 use avocet_types::json::{Node, parse};
 use avocet_types::schema::TableDef;
-use avocet_types::{Datum, RowRef, SqlType};
+use avocet_types::{Datum, RowRef, SqlType, Value};
 
-use super::{Applied, Follower, Setback, Target};
-use crate::binlog::{Change, Image, RowsEvent};
-use crate::copy::Watch;
+use super::{Applied, Follower, Mapped, Setback, Target, UNSEEN_REST, Unread};
+use crate::binlog::{Change, Image, RowsEvent, TableCodec, TableMap};
+use crate::copy::{Watch, key_of, to_send};
 use crate::error::{ReplicateError, Result};
-use crate::state::TableName;
+use crate::state::{TableName, TableState};
 
 impl Follower {
     pub(super) fn row_event(&mut self, event_kind: u8, body: &[u8]) -> Result<()> {
@@ -38,16 +41,61 @@ impl Follower {
             self.run.touched.insert(mapped.name.clone());
         }
         let outcome = match &target {
-            Target::Unwanted | Target::Aside => Ok(()),
+            Target::Unwanted => Ok(()),
+            Target::Aside => {
+                self.keep_unread(&mapped, event_kind, body);
+                Ok(())
+            }
             Target::Table(applied) => self.apply(applied, &mapped.name, event),
         };
         match outcome {
             Ok(()) => mapped.target = Some(target),
             Err(Setback::Error(error)) => return Err(error),
-            Err(Setback::Table(why)) => self.set_aside(&mapped.name, &why),
+            Err(Setback::Table(why)) => {
+                self.set_aside(&mapped.name, &why);
+                self.keep_unread(&mapped, event_kind, body);
+            }
         }
         self.run.maps.insert(mapped.map.table_id, mapped);
         Ok(())
+    }
+
+    /// Of a source without GTIDs: a row that this event has changed is to be visible when the table is copied.
+    fn keep_unread(&mut self, mapped: &Mapped, kind: u8, event: &[u8]) {
+        /// For each table that waits: larger ones are of few rows.
+        const MOST: usize = 64 << 10;
+        let name = mapped.name.clone();
+        let waits = matches!(self.state.tables.get(&name), Some(TableState::Waiting { .. }));
+        if self.state.place.is_none() || !waits {
+            return;
+        }
+        if event.len() > MOST {
+            self.run.unread.remove(&name);
+            self.run.resting.insert(name, Instant::now() + UNSEEN_REST);
+            return;
+        }
+        let unread = self.run.unread.entry(name).or_insert_with(|| Unread {
+            kind,
+            map: mapped.body.clone(),
+            event: Vec::new(),
+        });
+        unread.kind = kind;
+        unread.map.clone_from(&mapped.body);
+        unread.event.clear();
+        unread.event.extend_from_slice(event);
+    }
+
+    /// What has changed a table's rows last before it was made, as far as its definition has not changed since: if it has, all that
+    /// was before is visible.
+    pub(super) fn read_unread(&mut self, name: &TableName, table: &Arc<TableHandle>) {
+        let Some(Unread { kind, map, event }) = self.run.unread.remove(name) else { return };
+        let Some(key) = key_of(&table.def) else { return };
+        let codec = TableMap::read(&map).map(|map| TableCodec::new(&map, &table.def));
+        let Ok(Ok(codec)) = codec else { return };
+        let applied = Applied { table: table.clone(), codec, key, is_lenient: true };
+        if let Some(values) = last_key(&applied, kind, &event) {
+            self.watch.changed(name, values);
+        }
     }
 
     fn apply(
@@ -71,8 +119,40 @@ impl Follower {
             }
             rows.follower.run.group.changes += 1;
         }
+        if applied.is_lenient
+            && self.state.place.is_some()
+            && let Some(values) = key_values(applied, &before, &after)
+        {
+            self.watch.changed(name, values);
+        }
         Ok(())
     }
+}
+
+/// The key of the last row of an event.
+fn last_key(applied: &Applied, kind: u8, body: &[u8]) -> Option<Vec<mysql::Value>> {
+    let mut event = RowsEvent::read(kind, body).ok()?;
+    event.check(&applied.codec).ok()?;
+    let (mut before, mut after) = (Image::new(), Image::new());
+    while !event.is_empty() {
+        event.first_image(&applied.codec, &mut before).ok()?;
+        after.clear();
+        if event.change == Change::Update {
+            event.after_image(&applied.codec, &before, &mut after).ok()?;
+        }
+    }
+    key_values(applied, &before, &after)
+}
+
+/// The key of a row as it is now, as the protocol has it.
+fn key_values(applied: &Applied, before: &Image<'_>, after: &Image<'_>) -> Option<Vec<mysql::Value>> {
+    let parts = &applied.table.indexes()[applied.key].def.parts;
+    let value = |column: usize| {
+        let now = after.get(column).and_then(Option::as_ref);
+        let value = now.or_else(|| before.get(column).and_then(Option::as_ref))?;
+        to_send(value, &applied.table.def.columns[column].ty)
+    };
+    parts.iter().map(|part| value(part.column)).collect()
 }
 
 impl From<crate::binlog::ReadError> for Setback {
@@ -125,8 +205,16 @@ impl Rows<'_> {
         }
     }
 
+    /// All of a row's values, those of hidden columns, too.
+    fn row_of<'a>(&self, image: &Image<'a>) -> Result<Vec<Datum<'a>>, Setback> {
+        let mut row = whole(image)?;
+        let hidden = self.follower.engine.hidden_values(&self.applied.table, &row)?;
+        row.extend(hidden.into_iter().map(|(_, value)| value));
+        Ok(row)
+    }
+
     fn insert(&mut self, image: &Image<'_>) -> Result<(), Setback> {
-        let row = whole(image)?;
+        let row = self.row_of(image)?;
         match self.follower.transaction()?.insert(&self.applied.table, &row) {
             Ok(_) => Ok(()),
             Err(EngineError::DuplicateKey { .. }) if self.applied.is_lenient => self.replace(&row),
@@ -203,6 +291,7 @@ impl Rows<'_> {
         }
         let mut is_same = true;
         let table = self.applied.table.clone();
+        let (engine, mut failure) = (self.follower.engine.clone(), None);
         let changed = self.modify(self.applied.key, &mut |row, change| {
             is_same = is_row(&row, before, &table.def);
             if !is_same && is_strict {
@@ -215,13 +304,30 @@ impl Rows<'_> {
                     change.set(column, value);
                 }
             }
+            let new_value = |(column, value): (usize, &Option<Datum<'_>>)| match value {
+                Some(value) => value.clone().into_owned(),
+                None => row.get(column).into_owned(),
+            };
+            if table.def.has_functional_parts() {
+                let new: Vec<Value> = after.iter().enumerate().map(new_value).collect();
+                match engine.hidden_values(&table, &new) {
+                    Ok(hidden) => hidden
+                        .iter()
+                        .filter(|(column, value)| !row.get(*column).is_same(value))
+                        .for_each(|(column, value)| change.set(*column, value)),
+                    Err(error) => failure = Some(error),
+                }
+            }
         });
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
         match changed {
             Ok(true) if is_same || !is_strict => Ok(()),
             Ok(_) if is_strict => Err(different()),
             Ok(_) => self.insert(after),
             // Somebody who is newer has one of its other keys.
-            Err(Setback::Table(_)) if !is_strict => self.replace(&whole(after)?),
+            Err(Setback::Table(_)) if !is_strict => self.replace(&self.row_of(after)?),
             Err(error) => Err(error),
         }
     }

@@ -11,8 +11,8 @@ use avocet_sql::parse::{self, StatementKind};
 use avocet_types::collation::Charset;
 use avocet_types::{Collation, SqlMode};
 
-use super::Follower;
 use super::words::{by_words, first_words, gives_other_values, xa_id};
+use super::{Follower, Open};
 use crate::binlog::{Query, Shape};
 use crate::error::{ReplicateError, Result};
 use crate::source::{Flavor, mariadb};
@@ -102,7 +102,7 @@ impl Follower {
                     "a session of the source has written a statement instead of its rows (binlog_format)";
                 for name in tables {
                     if self.patterns.has_table(&name.database, &name.table) {
-                        self.set_aside(&name, WHY);
+                        self.set_aside_unseen(&name, WHY);
                     }
                 }
                 match self.shape() {
@@ -162,7 +162,7 @@ impl Follower {
             named.iter().for_each(|name| self.set_aside(name, why));
             return self.end_transaction();
         }
-        let gtid = self.run.open.as_ref().map(|open| open.gtid.to_string()).unwrap_or_default();
+        let gtid = self.run.open.as_ref().map(Open::id).unwrap_or_default();
         let now = self.fingerprint();
         let begun = self.state.pending.take().filter(|pending| pending.gtid == gtid);
         if begun.as_ref().is_none_or(|pending| pending.before == now) {
@@ -216,7 +216,7 @@ impl Follower {
     /// tables' logs only if other engines' tables were changed, too.
     fn set_touched_aside(&mut self, why: &str) -> BTreeSet<TableName> {
         let touched = std::mem::take(&mut self.run.touched);
-        touched.iter().for_each(|name| self.set_aside(name, why));
+        touched.iter().for_each(|name| self.set_aside_unseen(name, why));
         touched
     }
 
@@ -262,7 +262,7 @@ impl Follower {
             _ => {
                 let id = xa_id(&query.text).unwrap_or_default();
                 for name in self.state.prepared.remove(&id).unwrap_or_default() {
-                    self.set_aside(&name, "an XA transaction that has changed it has ended");
+                    self.set_aside_unseen(&name, "an XA transaction that has changed it has ended");
                 }
                 self.end_transaction()
             }

@@ -215,9 +215,17 @@ pub const GTID_LEN: usize = HEADER + 1 + 16 + 8 + 1 + 16 + 7 + 9 + 4 + CHECKSUM;
 fn encode_gtids(set: &GtidSet) -> Vec<u8> {
     let mut body = Vec::new();
     let sets: Vec<_> = set.iter().collect();
-    body.extend_from_slice(&(sets.len() as u64).to_le_bytes());
+    let is_tagged = sets.iter().any(|(origin, _)| !origin.tag.is_empty());
+    let head = sets.len() as u64;
+    let head = if is_tagged { 1 << 56 | head << 8 | 1 } else { head };
+    body.extend_from_slice(&head.to_le_bytes());
     for (origin, intervals) in sets {
         body.extend_from_slice(&origin.uuid);
+        if is_tagged {
+            // A tag has at most 32 characters, so that the form of lengths is one byte.
+            body.push((origin.tag.len() << 1) as u8);
+            body.extend_from_slice(origin.tag.as_bytes());
+        }
         body.extend_from_slice(&(intervals.len() as u64).to_le_bytes());
         for (first, last) in intervals {
             body.extend_from_slice(&first.to_le_bytes());
@@ -352,5 +360,9 @@ mod tests {
         for cut in 0..event.len() {
             let _ = (gtids_of(&event[..cut]), decode_gtids(&event[..cut]));
         }
+        let tagged = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3:5:bench:2-4:tag:7".parse().expect("a set");
+        event.clear();
+        author().previous_gtids(&mut event, 1, 4, &tagged);
+        assert_eq!(gtids_of(&event), Some(tagged));
     }
 }

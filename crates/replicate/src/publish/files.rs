@@ -19,8 +19,8 @@ use avocet_base::Env;
 use avocet_base::env::{DiskFile, read_file, replace_file};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::BinlogOptions;
 use super::events::{Author, CHECKSUM, EventHead, HEADER, MAGIC, crc32, gtids_of, number_of, xid_of};
+use super::{Base, BinlogOptions};
 use crate::binlog::kind;
 use crate::gtid::{GtidSet, Origin};
 
@@ -49,14 +49,21 @@ pub(super) struct State {
     /// The number of the last transaction.
     pub last: u64,
     waiting: Vec<Waker>,
+    /// Whoever asks for a new file waits until the current one is another.
+    pub wants_next: bool,
     has_ended: bool,
 }
+
+/// In the mark in the place of a file's name, before there is a file.
+pub(super) const NO_FILE: &str = "-";
 
 pub(super) struct Files {
     pub env: Env,
     pub options: BinlogOptions,
     pub author: Author,
     pub origin: Origin,
+    /// What was in force here of another server before the first transaction.
+    base: GtidSet,
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -146,13 +153,22 @@ impl Files {
             .collect();
         let mark = options.folder.join("binlog.mark");
         let mark = read_file(&*disk, &mark).map_err(|error| of_file("binlog.mark", &error))?;
-        check_index(&disk.list(&options.folder)?, &names, mark.is_some())?;
-        let mark = mark.as_deref().and_then(Mark::decode).unwrap_or_default();
+        let decoded = mark.as_deref().and_then(Mark::decode);
+        let has_begun = mark.is_some() && decoded.as_ref().is_none_or(|mark| mark.file != NO_FILE);
+        check_index(&disk.list(&options.folder)?, &names, has_begun)?;
+        let mark = decoded.unwrap_or_default();
         let mut files = Vec::with_capacity(names.len());
         for name in &names {
             files.push(read_entry(&env, &options.folder, name)?);
         }
         let author = Author { server_id: options.server_id, version: options.version.clone() };
+        let (base, mark) = match files.last() {
+            Some(last) => (last.previous.without(&origin), mark),
+            None => {
+                let Base { executed, ts, lacks_some } = options.base.clone();
+                (executed, Mark { ts: ts.0, number: lacks_some.into(), ..mark })
+            }
+        };
         let (mut open, mut resumed, mut sequence) = (None, mark.clone(), 0);
         if let Some(last) = files.last_mut() {
             let file = disk.open(&options.folder.join(&last.name), true)?;
@@ -180,9 +196,11 @@ impl Files {
             files,
             last: resumed.number,
             waiting: Vec::new(),
+            wants_next: false,
             has_ended: false,
         };
-        let files = Self { env, options, author, origin, state: Mutex::new(state), moved: Condvar::new() };
+        let (state, moved) = (Mutex::new(state), Condvar::new());
+        let files = Self { env, options, author, origin, base, state, moved };
         Ok(Resumed { files: Arc::new(files), open, mark: resumed, sequence })
     }
 
@@ -199,7 +217,7 @@ impl Files {
     }
 
     fn set_of(&self, last: u64) -> GtidSet {
-        let mut set = GtidSet::default();
+        let mut set = self.base.clone();
         if last > 0 {
             set.add_range(&self.origin, 1, last);
         }
@@ -268,7 +286,7 @@ impl Files {
         let bytes = head.len() as u64;
         state.files.push(FileEntry { name: name.clone(), bytes, previous, begun: now });
         self.write_index(&state.files)?;
-        (state.current, state.end) = (name, bytes);
+        (state.current, state.end, state.wants_next) = (name, bytes, false);
         self.wake(state);
         Ok((file, bytes))
     }
@@ -329,6 +347,21 @@ impl Files {
             }
             self.moved.wait_for(&mut state, left.min(LOOK));
         }
+    }
+
+    /// The writer begins another file when it is between two transactions.
+    pub fn rotate(&self, stop: &dyn Fn() -> bool) -> bool {
+        const LOOK: Duration = Duration::from_millis(50);
+        let mut state = self.state.lock();
+        let current = state.current.clone();
+        state.wants_next = true;
+        while state.current == current {
+            if state.has_ended || stop() {
+                return false;
+            }
+            self.moved.wait_for(&mut state, LOOK);
+        }
+        true
     }
 
     /// Wakes when there is more than this, or never will be. True if there is already.
@@ -414,7 +447,7 @@ fn number_in(name: &str) -> Option<u64> {
 
 /// The index names the files that there are, in their order: what it does not name would be written over, and its transactions' numbers
 /// given out again. A file behind the last that nothing was written to yet is one that a crash left.
-fn check_index(there: &[String], named: &[String], has_mark: bool) -> io::Result<()> {
+fn check_index(there: &[String], named: &[String], has_begun: bool) -> io::Result<()> {
     const CURE: &str = "bring binlog.index back, or move the folder away to begin a new log (replicas then have to be set up anew)";
     let mut last = None;
     for name in named {
@@ -427,7 +460,7 @@ fn check_index(there: &[String], named: &[String], has_mark: bool) -> io::Result
         last = Some(number);
     }
     let next = last.map_or(1, |last| last + 1);
-    if named.is_empty() && has_mark {
+    if named.is_empty() && has_begun {
         return Err(damaged(format!(
             "binlog.index names no file, and binlog.mark says that there are some; {CURE}"
         )));

@@ -22,11 +22,17 @@ mod reader;
 mod rows;
 mod writer;
 
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use avocet_engine::Engine;
+use avocet_base::Timestamp;
+use avocet_engine::{CaptureError, ChangeSink, ChangeStream, Engine, Statement, TableHandle};
+use avocet_types::RowRef;
+use parking_lot::Mutex;
 
 use crate::gtid::GtidSet;
 
@@ -35,6 +41,18 @@ use files::Files;
 pub use files::LogFile;
 pub use reader::{Dump, DumpError, From, Step};
 use writer::Writer;
+
+/// With what a binary log begins that has no files yet.
+#[derive(Clone, Debug, Default)]
+pub struct Base {
+    /// What was in force here of the server whose place this one has taken.
+    pub executed: GtidSet,
+    /// What was committed up to here is that, and is not told.
+    pub ts: Timestamp,
+    /// Something was committed after that which will never be in the log: no replica can have it, so none may begin from that server's
+    /// state. It is counted as the first transaction, which has been purged.
+    pub lacks_some: bool,
+}
 
 /// How the binary log is written.
 #[derive(Clone, Debug)]
@@ -48,12 +66,22 @@ pub struct BinlogOptions {
     pub max_file_bytes: u64,
     /// Files whose transactions are older than this are deleted; 0 for never.
     pub expire_seconds: u64,
+    pub base: Base,
 }
 
 /// The binary log of an engine, written as long as this is there.
 pub struct BinaryLog {
-    files: Arc<Files>,
-    thread: Option<JoinHandle<()>>,
+    begun: Mutex<Begun>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// How the log is to begin, and who waits for that.
+type Begin = (BinlogOptions, Sender<Result<Arc<Files>, String>>);
+
+enum Begun {
+    /// What is committed is another server's until somebody says that the log begins.
+    Waiting(Sender<Begin>),
+    Files(Arc<Files>),
 }
 
 impl BinaryLog {
@@ -62,35 +90,156 @@ impl BinaryLog {
     /// # Errors
     /// Files that cannot be read or written; no stream of changes.
     pub fn start(engine: &Arc<Engine>, options: BinlogOptions) -> Result<Self, String> {
-        let stream = engine.change_stream().map_err(|error| error.to_string())?;
-        let stream = stream.ok_or("the engine tells nobody of changes")?;
-        let folder = options.folder.display().to_string();
-        let started = Writer::open(options, engine.options().env.clone())
-            .map_err(|error| format!("the binary log in {folder}: {error}"));
-        let writer = started?;
+        let stream = stream_of(engine)?;
+        let writer = open(options, engine)?;
         let files = writer.files().clone();
-        let weak = Arc::downgrade(engine);
-        let spawned = std::thread::Builder::new().name("binary-log".into()).spawn(move || {
-            if let Err(error) = writer.run(stream) {
-                tracing::error!("the binary log cannot be written: {error}; the server stops taking commits");
-                if let Some(engine) = weak.upgrade() {
-                    engine.stop_because(&format!("the binary log cannot be written: {error}"));
-                }
+        let stopping = Arc::downgrade(engine);
+        let thread = spawn(move || write(writer, stream, &stopping))?;
+        Ok(Self { begun: Mutex::new(Begun::Files(files)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Has no log yet: what is committed comes from another server, and is passed over until [`begin`](Self::begin).
+    ///
+    /// # Errors
+    /// No stream of changes.
+    pub fn wait(engine: &Arc<Engine>) -> Result<Self, String> {
+        let mut stream = stream_of(engine)?;
+        let (sender, told) = channel::<Begin>();
+        let engine = Arc::downgrade(engine);
+        let thread = spawn(move || {
+            let Some((options, answer)) = pass_over(&mut stream, &told, &engine) else { return };
+            let opened = match engine.upgrade() {
+                Some(engine) => open(options, &engine),
+                None => return,
+            };
+            // Who asked waits for it.
+            let _ = answer.send(opened.as_ref().map(|writer| writer.files().clone()).map_err(Clone::clone));
+            if let Ok(writer) = opened {
+                write(writer, stream, &engine);
             }
-        });
-        let thread = Some(spawned.map_err(|error| error.to_string())?);
-        Ok(Self { files, thread })
+        })?;
+        Ok(Self { begun: Mutex::new(Begun::Waiting(sender)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// The log begins, after the options' base.
+    ///
+    /// # Errors
+    /// Files that cannot be written; a log that has begun.
+    pub fn begin(&self, options: BinlogOptions) -> Result<Log, String> {
+        let mut begun = self.begun.lock();
+        let Begun::Waiting(sender) = &*begun else { return Err("the binary log has begun already".into()) };
+        let (answer, answered) = channel();
+        let gone = "the thread of the binary log has ended";
+        sender.send((options, answer)).map_err(|_| gone)?;
+        let files = answered.recv().map_err(|_| gone)??;
+        *begun = Begun::Files(files.clone());
+        Ok(Log(files))
     }
 
     /// Waits until the writer has ended: its engine's log must have been closed.
-    pub fn join(mut self) {
-        if let Some(thread) = self.thread.take() {
+    pub fn join(&self) {
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            // What it has failed of was said when it did.
             let _ = thread.join();
         }
     }
 
-    pub fn log(&self) -> Log {
-        Log(self.files.clone())
+    /// `None` if it has not begun.
+    pub fn log(&self) -> Option<Log> {
+        match &*self.begun.lock() {
+            Begun::Waiting(_) => None,
+            Begun::Files(files) => Some(Log(files.clone())),
+        }
+    }
+}
+
+fn stream_of(engine: &Arc<Engine>) -> Result<ChangeStream, String> {
+    let stream = engine.change_stream().map_err(|error| error.to_string())?;
+    stream.ok_or_else(|| "the engine tells nobody of changes".into())
+}
+
+fn open(options: BinlogOptions, engine: &Engine) -> Result<Writer, String> {
+    let folder = options.folder.display().to_string();
+    let opened = Writer::open(options, engine.options().env.clone());
+    opened.map_err(|error| format!("the binary log in {folder}: {error}"))
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+    let spawned = std::thread::Builder::new().name("binary-log".into()).spawn(run);
+    spawned.map_err(|error| error.to_string())
+}
+
+fn write(writer: Writer, stream: ChangeStream, engine: &Weak<Engine>) {
+    if let Err(error) = writer.run(stream) {
+        stop_because(engine, &error);
+    }
+}
+
+fn stop_because(engine: &Weak<Engine>, error: &CaptureError) {
+    tracing::error!("the binary log cannot be written: {error}; the server stops taking commits");
+    if let Some(engine) = engine.upgrade() {
+        engine.stop_because(&format!("the binary log cannot be written: {error}"));
+    }
+}
+
+/// Lets the redo log go that nobody is told of, until the log begins; `None` if the engine ends before.
+fn pass_over<T>(stream: &mut ChangeStream, told: &Receiver<T>, engine: &Weak<Engine>) -> Option<T> {
+    /// As often the engine's checkpoints may have to wait.
+    const LOOK: Duration = Duration::from_millis(200);
+    loop {
+        loop {
+            match stream.next(&mut Nobody) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    stop_because(engine, &error);
+                    return None;
+                }
+            }
+        }
+        stream.acknowledge();
+        match told.recv_timeout(LOOK) {
+            Ok(begin) => return Some(begin),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if stream.wait(Duration::ZERO).is_err() {
+            return None;
+        }
+    }
+}
+
+/// Wants to be told of nothing.
+struct Nobody;
+
+impl ChangeSink for Nobody {
+    fn wants(&self, _ts: Timestamp) -> bool {
+        false
+    }
+
+    fn begin(&mut self, _wall_us: i64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn insert(&mut self, _table: &TableHandle, _row: RowRef<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn update(&mut self, _table: &TableHandle, _before: RowRef<'_>, _after: RowRef<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn delete(&mut self, _table: &TableHandle, _row: RowRef<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, _ts: Timestamp) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn statement(&mut self, _ts: Timestamp, _statement: &Statement, _is_all: bool) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -130,6 +279,11 @@ impl Log {
     /// Deletes the files whose last transaction is older than this, in seconds since 1970.
     pub fn purge_before(&self, seconds: u64) -> std::io::Result<()> {
         self.0.purge_before(seconds)
+    }
+
+    /// Ends the last file and begins another; false if it was stopped before, or nothing is written any more. Blocks.
+    pub fn rotate(&self, stop: &dyn Fn() -> bool) -> bool {
+        self.0.rotate(stop)
     }
 
     /// Waits until transactions are in it, but for no longer than this; whether they are.

@@ -1,7 +1,7 @@
 //! Tables and rows as TABLE_MAP and row events have them: what `binlog/codec.rs` reads.
 
 use avocet_types::collation::Charset;
-use avocet_types::temporal::{Civil, Clock, DAY, SECOND, date_of, time_of};
+use avocet_types::temporal::{Civil, Clock, DAY, SECOND, ZERO_DATETIME, date_of, time_of};
 use avocet_types::{ColumnDef, Datum, Decimal, IntWidth, LobSize, RowRef, SqlType, TableDef};
 
 use crate::binlog::column;
@@ -160,6 +160,7 @@ fn of_type(ty: &SqlType) -> (u8, Vec<u8>, Coding) {
         }
         SqlType::Bit { len } => (column::BIT, vec![len % 8, len / 8], Coding::Bit { bytes: len.div_ceil(8) }),
         SqlType::Json => (column::JSON, vec![4], Coding::Bytes { prefix: 4 }),
+        SqlType::Geometry { .. } => (column::GEOMETRY, vec![4], Coding::Bytes { prefix: 4 }),
         // No column has this type.
         SqlType::Null => (6, vec![], Coding::Bytes { prefix: 1 }),
     }
@@ -190,7 +191,7 @@ fn collation_of(ty: &SqlType) -> Option<u64> {
 
 impl RowCoding {
     pub fn new(table_id: u64, def: &TableDef) -> Self {
-        let types: Vec<_> = def.columns.iter().map(|column| of_type(&column.ty)).collect();
+        let types: Vec<_> = def.own_columns().iter().map(|column| of_type(&column.ty)).collect();
         let mut map = Vec::new();
         map.extend_from_slice(&table_id.to_le_bytes()[..6]);
         map.extend_from_slice(&[1, 0]);
@@ -237,15 +238,15 @@ fn put_metadata(map: &mut Vec<u8>, def: &TableDef) {
         }
     };
     let mut value = Vec::new();
-    let signs: Vec<bool> = def.columns.iter().filter_map(|column| is_unsigned(&column.ty)).collect();
+    let signs: Vec<bool> = def.own_columns().iter().filter_map(|column| is_unsigned(&column.ty)).collect();
     put_bits(&mut value, &signs);
     field(1, std::mem::take(&mut value));
-    def.columns
+    def.own_columns()
         .iter()
         .filter_map(|column| collation_of(&column.ty))
         .for_each(|id| put_packed(&mut value, id));
     field(3, std::mem::take(&mut value));
-    def.columns.iter().for_each(|column| put_packed_bytes(&mut value, column.name.as_bytes()));
+    def.own_columns().iter().for_each(|column| put_packed_bytes(&mut value, column.name.as_bytes()));
     field(4, std::mem::take(&mut value));
     let coded = |column: &ColumnDef| match column.ty {
         SqlType::Set(members) => Some((5, members)),
@@ -253,17 +254,23 @@ fn put_metadata(map: &mut Vec<u8>, def: &TableDef) {
         _ => None,
     };
     let collations: Vec<u64> =
-        def.columns.iter().filter_map(coded).map(|(_, members)| members.collation().0.into()).collect();
+        def.own_columns().iter().filter_map(coded).map(|(_, members)| members.collation().0.into()).collect();
     put_charsets(&mut value, &collations);
     field(10, std::mem::take(&mut value));
     for number in [5, 6] {
-        for (_, members) in def.columns.iter().filter_map(coded).filter(|(of, _)| *of == number) {
+        for (_, members) in def.own_columns().iter().filter_map(coded).filter(|(of, _)| *of == number) {
             let charset = members.collation().info().charset;
             put_packed(&mut value, members.count() as u64);
             members.names().iter().for_each(|name| put_packed_bytes(&mut value, &charset.encode(name)));
         }
         field(number, std::mem::take(&mut value));
     }
+    def.columns.iter().for_each(|column| {
+        if let SqlType::Geometry { ty, .. } = column.ty {
+            put_packed(&mut value, ty as u64);
+        }
+    });
+    field(7, std::mem::take(&mut value));
     if let Some(key) = def.primary_key() {
         let has_prefix = key.parts.iter().any(|part| part.prefix_len.is_some());
         for part in &key.parts {
@@ -276,7 +283,7 @@ fn put_metadata(map: &mut Vec<u8>, def: &TableDef) {
         }
         field(if has_prefix { 9 } else { 8 }, std::mem::take(&mut value));
     }
-    let visible: Vec<bool> = def.columns.iter().map(|column| !column.invisible).collect();
+    let visible: Vec<bool> = def.own_columns().iter().map(|column| !column.invisible).collect();
     put_bits(&mut value, &visible);
     field(12, value);
 }
@@ -332,6 +339,10 @@ impl Coding {
                 to.extend_from_slice(&packed.to_le_bytes()[..3]);
             }
             (Self::DateTime { fsp }, Datum::DateTime(micros)) => put_datetime(to, *micros, fsp),
+            (Self::Timestamp { fsp }, Datum::DateTime(ZERO_DATETIME)) => {
+                put_big(to, 0, 4);
+                put_fraction(to, 0, fsp);
+            }
             (Self::Timestamp { fsp }, Datum::DateTime(micros)) => {
                 put_big(to, micros.div_euclid(SECOND) as u64, 4);
                 put_fraction(to, micros.rem_euclid(SECOND), fsp);
@@ -404,6 +415,7 @@ fn put_decimal(to: &mut Vec<u8>, value: &Decimal, precision: u8, scale: u8) {
 
 #[cfg(test)]
 mod tests {
+    use avocet_types::temporal::ZERO_DATE;
     use avocet_types::{RowLayout, TableDef};
 
     use super::*;
@@ -441,6 +453,13 @@ mod tests {
             (SqlType::DateTime { fsp: 3 }, vec![Datum::DateTime(at(1969, 12, 31, 86_399_123_000))]),
             (SqlType::DateTime { fsp: 0 }, vec![Datum::DateTime(at(2026, 1, 2, 0))]),
             (SqlType::Timestamp { fsp: 6 }, vec![Datum::DateTime(at(2026, 1, 2, 3_000_001))]),
+            (SqlType::Date, vec![Datum::Date(ZERO_DATE), Datum::Date(day(0, 1, 1))]),
+            (
+                SqlType::DateTime { fsp: 2 },
+                vec![Datum::DateTime(ZERO_DATETIME), Datum::DateTime(ZERO_DATETIME + DAY - 10_000)],
+            ),
+            (SqlType::Timestamp { fsp: 0 }, vec![Datum::DateTime(ZERO_DATETIME), Datum::DateTime(SECOND)]),
+            (SqlType::Timestamp { fsp: 3 }, vec![Datum::DateTime(ZERO_DATETIME)]),
             (
                 SqlType::Time { fsp: 2 },
                 vec![Datum::Time(-10_000), Datum::Time(-1_010_000), Datum::Time(3_600_000_000)],
@@ -453,6 +472,7 @@ mod tests {
             (SqlType::VarBinary { len: 300 }, vec![Datum::bytes(b"a\0")]),
             (SqlType::Binary { len: 4 }, vec![Datum::bytes(&[7, 0, 0, 0]), Datum::bytes(&[0; 4])]),
             (SqlType::Blob { size: LobSize::Long }, vec![Datum::bytes(b"")]),
+            (SqlType::GEOMETRY, vec![Datum::bytes(&[0; 25]), Datum::bytes(&[1; 300])]),
             (SqlType::Bit { len: 10 }, vec![Datum::UInt(513)]),
         ]
     }

@@ -15,7 +15,7 @@ use avocet_types::{RowRef, TableDef};
 
 use super::BinlogOptions;
 use super::events::{GTID_LEN, GtidEvent};
-use super::files::{Files, Mark, Resumed};
+use super::files::{Files, Mark, NO_FILE, Resumed};
 use super::rows::{RowCoding, put_packed};
 use crate::binlog::kind;
 
@@ -25,7 +25,8 @@ const EVENT_BYTES: usize = 8 << 10;
 const WRITE_BYTES: usize = 256 << 10;
 /// So long the files may be ahead of what is known to be on disk.
 const SYNC_EVERY: Duration = Duration::from_millis(200);
-const IDLE: Duration = Duration::from_secs(1);
+/// So long FLUSH BINARY LOGS may wait for a writer that has nothing to write.
+const IDLE: Duration = Duration::from_millis(200);
 /// Tables whose columns are kept as they are written.
 const MOST_CODINGS: usize = 1024;
 
@@ -70,7 +71,9 @@ impl Writer {
             Some(open) => open,
             None => {
                 let now = seconds(files.env.clock.wall_us());
-                let (file, written) = files.begin_file(0, now)?;
+                // Whoever finds a file has to know what is before it.
+                files.put_mark(&Mark { file: NO_FILE.into(), ..mark.clone() })?;
+                let (file, written) = files.begin_file(mark.number, now)?;
                 mark.file.clone_from(&files.state().current);
                 mark.position = written;
                 (file, written)
@@ -118,6 +121,10 @@ impl Writer {
                 }
             }
             self.publish()?;
+            // Nothing is told at the moment that would begin with it.
+            if self.is_whole && self.files.state().wants_next {
+                self.rotate()?;
+            }
             if !has_told && stream.passed_over() > 0 {
                 has_told = true;
                 let passed_over = stream.passed_over();
@@ -219,7 +226,8 @@ impl Writer {
     }
 
     fn begin_transaction(&mut self, wall_us: i64, is_statement: bool) -> io::Result<()> {
-        if self.is_whole && self.position() >= self.files.options.max_file_bytes {
+        let is_full = self.position() >= self.files.options.max_file_bytes;
+        if self.is_whole && (is_full || self.files.state().wants_next) {
             self.rotate()?;
         }
         (self.start, self.wall_us, self.is_statement) = (self.position(), wall_us, is_statement);
@@ -357,5 +365,62 @@ impl ChangeSink for Writer {
             self.end_transaction(ts)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use avocet_base::env::SimDisk;
+
+    use super::super::Base;
+    use super::*;
+    use crate::gtid::GtidSet;
+
+    #[test]
+    fn a_log_begins_behind_what_another_server_has_done() {
+        let before: GtidSet =
+            "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3:5,3e11fa47-71ca-11e1-9e33-c80aa9429562:tag:1"
+                .parse()
+                .expect("a set");
+        for lacks_some in [false, true] {
+            let base = Base { executed: before.clone(), ts: Timestamp(77), lacks_some };
+            let options = BinlogOptions {
+                folder: PathBuf::from("/data/binlog"),
+                server_id: 7,
+                version: "8.4.0-avocet".into(),
+                max_file_bytes: 1 << 30,
+                expire_seconds: 0,
+                base,
+            };
+            let last_sync = {
+                let disk = SimDisk::new();
+                Writer::open(options.clone(), disk.env()).expect("a log");
+                disk.syncs()
+            };
+            // Power may be lost at each step of its beginning.
+            for cut in 0..=last_sync {
+                let disk = SimDisk::new();
+                disk.cut_at_sync(cut);
+                let _ = Writer::open(options.clone(), disk.env());
+                let disk = disk.crash(0);
+                // Whoever opens it again may know the beginning from the files alone.
+                let has_files = disk.env().disk.exists(&options.folder.join("binlog.index")).unwrap_or(false);
+                let again = if has_files {
+                    BinlogOptions { base: Base::default(), ..options.clone() }
+                } else {
+                    options.clone()
+                };
+                let writer = Writer::open(again, disk.env()).expect("a log");
+                assert_eq!(writer.mark.ts, 77, "cut at sync {cut}");
+                assert_eq!(writer.mark.number, u64::from(lacks_some));
+                let files = writer.files();
+                assert!(files.executed().contains_all(&before));
+                assert_eq!(files.executed(), files.purged());
+                assert_eq!(files.executed() == before, !lacks_some);
+                assert!(!writer.wants(Timestamp(77)) && writer.wants(Timestamp(78)));
+            }
+        }
     }
 }

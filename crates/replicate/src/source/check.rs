@@ -4,7 +4,7 @@ use std::fmt;
 
 use mysql::prelude::Queryable;
 
-use super::{Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, tables, variable};
+use super::{Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, has_gtids, tables, variable};
 use crate::error::Result;
 use crate::patterns::Patterns;
 
@@ -40,12 +40,12 @@ impl Report {
         self.findings.iter().any(|finding| finding.severity == Severity::Fatal)
     }
 
-    fn add(&mut self, severity: Severity, what: impl Into<String>, cure: &str) {
+    pub(crate) fn add(&mut self, severity: Severity, what: impl Into<String>, cure: &str) {
         let cure = (!cure.is_empty()).then(|| cure.to_owned());
         self.findings.push(Finding { severity, what: what.into(), cure });
     }
 
-    fn fine(&mut self, what: impl Into<String>) {
+    pub(crate) fn fine(&mut self, what: impl Into<String>) {
         self.add(Severity::Fine, what, "");
     }
 }
@@ -107,16 +107,31 @@ fn check_version(conn: &mut Connection, report: &mut Report) -> Result<bool> {
 /// A variable, what it must be, and how to mend it.
 type Setting = (&'static str, &'static str, &'static str);
 
-const OF_MYSQL: [Setting; 5] = [
+const OF_MYSQL: [Setting; 3] = [
     ("log_bin", "ON", "start the source with --log-bin (it is on by default since MySQL 8.0)"),
-    ("gtid_mode", "ON", "SET GLOBAL gtid_mode step by step to ON_PERMISSIVE and ON (MySQL manual, 19.1.4.2)"),
     ("binlog_format", "ROW", "SET PERSIST binlog_format = ROW; sessions keep their own until they reconnect"),
     (
         "binlog_row_image",
         "FULL",
         "SET PERSIST binlog_row_image = FULL; sessions keep their own until they reconnect",
     ),
-    ("binlog_row_metadata", "FULL", "SET PERSIST binlog_row_metadata = FULL"),
+];
+
+/// What a MySQL is better with, and what it is without: these are not its defaults.
+const BETTER_OF_MYSQL: [Setting; 2] = [
+    (
+        "gtid_mode",
+        "ON",
+        "the log is followed by file and position: if another server takes the source's place, everything is copied again, and PROMOTE \
+         REPLICA is refused. SET GLOBAL gtid_mode step by step to ON_PERMISSIVE and ON (MySQL manual, 19.1.4.2), then attach a new \
+         data directory",
+    ),
+    (
+        "binlog_row_metadata",
+        "FULL",
+        "columns are told by their order alone: definitions that the source changes with sql_log_bin = 0 are not noticed. SET PERSIST \
+         binlog_row_metadata = FULL",
+    ),
 ];
 
 /// It has identifiers without being asked, and forgets SET GLOBAL when it restarts.
@@ -155,6 +170,28 @@ fn check_log(conn: &mut Connection, report: &mut Report) -> Result<()> {
                 report.add(Severity::Fatal, format!("{name} = {value}, and it must be {wanted}"), cure);
             }
         }
+    }
+    if conn.flavor == Flavor::MySql {
+        check_better(conn, report)?;
+    }
+    Ok(())
+}
+
+fn check_better(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    for (name, wanted, otherwise) in BETTER_OF_MYSQL {
+        let value = variable(conn, name)?.unwrap_or_else(|| "unknown".into());
+        match value.eq_ignore_ascii_case(wanted) {
+            true => report.fine(format!("{name} = {value}")),
+            false => report.add(Severity::Notice, format!("{name} = {value}"), otherwise),
+        }
+    }
+    // Without identifiers, what is visible is told by the order of commits.
+    if !has_gtids(conn)? && variable(conn, "binlog_order_commits")?.is_some_and(|value| value != "ON") {
+        report.add(
+            Severity::Fatal,
+            "binlog_order_commits = OFF, and it must be ON, as gtid_mode is not",
+            "SET PERSIST binlog_order_commits = ON",
+        );
     }
     Ok(())
 }

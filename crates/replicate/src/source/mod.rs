@@ -126,9 +126,29 @@ pub fn executed(conn: &mut Connection) -> Result<GtidSet> {
         .map_err(|error: crate::gtid::BadGtids| ReplicateError::Refused(error.to_string()))
 }
 
+/// Where to begin: identifiers of all that it has committed; or, of a MySQL that gives none, the beginning of its current log file.
+/// Before it goes on to another file, it waits until all that is in the old one is committed, so what stands before that beginning is
+/// visible. (Of the log's present end that is not known.)
+pub fn beginning(conn: &mut Connection) -> Result<(GtidSet, Option<LogPlace>)> {
+    /// Where the first event of a log file stands.
+    const FIRST_EVENT: u64 = 4;
+    if has_gtids(conn)? {
+        return Ok((executed(conn)?, None));
+    }
+    let end = log_end(conn)?;
+    Ok((GtidSet::default(), Some(LogPlace { offset: FIRST_EVENT, ..end })))
+}
+
+/// Whether all of its transactions have identifiers.
+pub fn has_gtids(conn: &mut Connection) -> Result<bool> {
+    Ok(conn.flavor == Flavor::MariaDb || variable(conn, "gtid_mode")?.is_some_and(|mode| mode == "ON"))
+}
+
+/// How long a transaction that was sent may take to become visible.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Waits until the source has made these transactions visible: it sends them before.
 pub fn await_visible(conn: &mut Connection, received: &Received) -> Result<()> {
-    const PATIENCE: Duration = Duration::from_secs(10);
     let set = &received.executed;
     if match conn.flavor {
         Flavor::MySql => {

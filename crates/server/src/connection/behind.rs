@@ -15,6 +15,7 @@ use avocet_session::api::{SessionFactory, SqlSession, StatementId};
 use avocet_sql::parse::digest::Digest;
 use avocet_types::error::{ErrorCode, SqlError};
 use foldhash::HashMap;
+use tokio::sync::watch;
 
 use super::{Connection, Next};
 use crate::account::Account;
@@ -57,6 +58,18 @@ impl Drop for Behind {
     }
 }
 
+impl Behind {
+    pub fn replaced(&self) -> watch::Receiver<bool> {
+        self.front.source.replaced()
+    }
+}
+
+/// Clients take it for a server that is restarted, and connect again.
+pub(super) fn has_replaced() -> SqlError {
+    let message = "This server has taken the source's place: connect again";
+    SqlError { message: message.into(), ..ErrorCode::SERVER_SHUTDOWN.with(&[]) }
+}
+
 /// Ready when the source says something that nobody has asked for: that it has closed the connection, mostly.
 pub(super) async fn unasked(behind: Option<&mut Behind>) {
     match behind {
@@ -65,6 +78,15 @@ pub(super) async fn unasked(behind: Option<&mut Behind>) {
             let _ = behind.upstream.wire.more().await;
         }
         None => pending().await,
+    }
+}
+
+/// Ready when this server has taken the source's place.
+pub(super) async fn replaced(replaced: Option<&mut watch::Receiver<bool>>) {
+    let Some(replaced) = replaced else { return pending().await };
+    // Whoever would tell is gone only with the server.
+    if replaced.wait_for(|is_so| *is_so).await.is_err() {
+        pending().await
     }
 }
 

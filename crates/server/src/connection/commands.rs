@@ -126,6 +126,7 @@ impl<F: SessionFactory> Connection<F> {
             account: &mut self.wire.account,
             line: &self.wire.line,
             types: &mut self.types,
+            zero_filled: Vec::new(),
             zone: TimeZone::UTC,
             rows: Rows::Text,
             capabilities: self.capabilities,
@@ -196,6 +197,7 @@ impl<F: SessionFactory> Connection<F> {
             account: &mut self.wire.account,
             line: &self.wire.line,
             types: &mut self.types,
+            zero_filled: Vec::new(),
             zone: TimeZone::UTC,
             rows: cursor.as_mut().map_or(Rows::Binary, Rows::Cursor),
             capabilities: self.capabilities,
@@ -291,8 +293,8 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     fn reply_prepared(&mut self, prepared: &Prepared) {
-        let results = self.session.status().results;
-        let status = reply::status_flags(&self.session.status());
+        let session_status = self.session.status();
+        let status = reply::status_flags(&session_status);
         let out = &mut self.wire.out;
         out.begin();
         out.put_u8(0);
@@ -303,11 +305,11 @@ impl<F: SessionFactory> Connection<F> {
         out.put_u16(prepared.warnings);
         out.end();
         if !prepared.params.is_empty() {
-            prepared.params.iter().for_each(|_| column::parameter(out));
+            prepared.params.iter().for_each(|ty| column::parameter(out, ty));
             reply::end_of_columns(out, self.capabilities, status);
         }
         if !prepared.columns.is_empty() {
-            prepared.columns.iter().for_each(|c| column::definition(out, c, false, results));
+            prepared.columns.iter().for_each(|c| column::definition(out, c, false, &session_status));
             reply::end_of_columns(out, self.capabilities, status);
         }
     }
@@ -406,8 +408,8 @@ impl<F: SessionFactory> Connection<F> {
     fn field_list(&mut self, result: Result<Vec<OutputColumn>, SqlError>) {
         match result {
             Ok(columns) => {
-                let results = self.session.status().results;
-                columns.iter().for_each(|c| column::definition(&mut self.wire.out, c, true, results));
+                let status = self.session.status();
+                columns.iter().for_each(|c| column::definition(&mut self.wire.out, c, true, &status));
                 self.reply_eof();
             }
             Err(error) => self.reply_error(&error),

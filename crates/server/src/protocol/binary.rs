@@ -6,7 +6,7 @@
 //!   └────┴───────────────────────────┴─────────────────────────────┘
 //! ```
 
-use avocet_types::temporal::{Civil, Clock, TimeZone, date_of, time_of};
+use avocet_types::temporal::{Civil, Clock, TimeZone, ZERO_DATE, ZERO_DATETIME, date_of, time_of};
 use avocet_types::text::{bit_bytes, member_text};
 use avocet_types::{Datum, IntWidth, SqlType};
 
@@ -77,12 +77,19 @@ fn put_clock(out: &mut PacketBuf, clock: Clock) {
     out.put(&[clock.hour as u8, clock.minute as u8, clock.second as u8]);
 }
 
+/// The zero date has no bytes.
 fn date(out: &mut PacketBuf, days: i32) {
+    if days == ZERO_DATE {
+        return out.put_u8(0);
+    }
     out.put_u8(4);
     put_date(out, days);
 }
 
 fn datetime(out: &mut PacketBuf, micros: i64) {
+    if micros == ZERO_DATETIME {
+        return out.put_u8(0);
+    }
     let clock = Clock::from_micros(time_of(micros));
     let len = match clock {
         Clock { hour: 0, minute: 0, second: 0, micro: 0 } => 4,
@@ -156,6 +163,12 @@ mod tests {
         assert_eq!(row(&[(Datum::DateTime(0), ty)]), [0, 0, 4, 0xB2, 7, 1, 1]);
         assert_eq!(row(&[(Datum::DateTime(1_000_000), ty)]), [0, 0, 7, 0xB2, 7, 1, 1, 0, 0, 1]);
         assert_eq!(row(&[(Datum::DateTime(1), ty)]), [0, 0, 11, 0xB2, 7, 1, 1, 0, 0, 0, 1, 0, 0, 0]);
+        let zero = Datum::DateTime(ZERO_DATETIME);
+        let dates = [(Datum::Date(ZERO_DATE), SqlType::Date), (zero.clone(), ty)];
+        assert_eq!(row(&dates), [0, 0, 0, 0]);
+        assert_eq!(row(&[(zero, SqlType::Timestamp { fsp: 0 })]), [0, 0, 0]);
+        let hour = Datum::DateTime(ZERO_DATETIME + 3_600_000_000);
+        assert_eq!(row(&[(hour, ty)]), [0, 0, 7, 0, 0, 0, 0, 1, 0, 0]);
         let day = -(86_400 + 3_600) * 1_000_000;
         assert_eq!(row(&[(Datum::Time(day), SqlType::Time { fsp: 0 })]), [0, 0, 8, 1, 1, 0, 0, 0, 1, 0, 0]);
     }

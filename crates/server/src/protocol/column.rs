@@ -1,7 +1,6 @@
 //! Column definitions: what a client is told of a result's columns.
 
-use avocet_channel::OutputColumn;
-use avocet_types::collation::Charset;
+use avocet_channel::{OutputColumn, Status};
 use avocet_types::{Collation, IntWidth, LobSize, Members, SqlType};
 use mysql_common::constants::{ColumnFlags, ColumnType};
 
@@ -43,11 +42,13 @@ impl WireType {
                 let (length, decimals) = real.digits.unwrap_or((22, NOT_FIXED));
                 Self::number(ColumnType::MYSQL_TYPE_DOUBLE, length.into(), decimals, real.unsigned)
             }
-            SqlType::Char { len, .. } => Self::string(ColumnType::MYSQL_TYPE_STRING, len),
-            SqlType::VarChar { len, .. } => Self::string(ColumnType::MYSQL_TYPE_VAR_STRING, len),
-            SqlType::Text { size, .. } => {
-                let mut text = Self::string(ColumnType::MYSQL_TYPE_BLOB, lob_length(size));
-                text.flags = ColumnFlags::BLOB_FLAG;
+            SqlType::Char { len, collation } => Self::string(ColumnType::MYSQL_TYPE_STRING, len, collation),
+            SqlType::VarChar { len, collation } => {
+                Self::string(ColumnType::MYSQL_TYPE_VAR_STRING, len, collation)
+            }
+            SqlType::Text { size, collation } => {
+                let mut text = Self::string(ColumnType::MYSQL_TYPE_BLOB, lob_length(size), collation);
+                text.flags |= ColumnFlags::BLOB_FLAG;
                 text
             }
             SqlType::Binary { len } => Self::binary(ColumnType::MYSQL_TYPE_STRING, len),
@@ -62,13 +63,14 @@ impl WireType {
                 json.flags |= ColumnFlags::BLOB_FLAG;
                 json
             }
+            SqlType::Geometry { .. } => {
+                let mut geometry = Self::binary(ColumnType::MYSQL_TYPE_GEOMETRY, u32::MAX);
+                geometry.flags |= ColumnFlags::BLOB_FLAG;
+                geometry
+            }
             SqlType::Date => Self::temporal(ColumnType::MYSQL_TYPE_DATE, 10, 0),
             SqlType::DateTime { fsp } => Self::temporal(ColumnType::MYSQL_TYPE_DATETIME, 19, fsp),
-            SqlType::Timestamp { fsp } => {
-                let mut timestamp = Self::temporal(ColumnType::MYSQL_TYPE_TIMESTAMP, 19, fsp);
-                timestamp.flags |= ColumnFlags::TIMESTAMP_FLAG;
-                timestamp
-            }
+            SqlType::Timestamp { fsp } => Self::temporal(ColumnType::MYSQL_TYPE_TIMESTAMP, 19, fsp),
             SqlType::Time { fsp } => Self::temporal(ColumnType::MYSQL_TYPE_TIME, 10, fsp),
             SqlType::Year => {
                 let mut year = Self::number(ColumnType::MYSQL_TYPE_YEAR, 4, 0, true);
@@ -85,14 +87,42 @@ impl WireType {
     }
 
     fn number(code: ColumnType, length: u32, decimals: u8, unsigned: bool) -> Self {
-        let mut flags = ColumnFlags::NUM_FLAG;
+        // NUM_FLAG is the client's own: it sets it by the type.
+        let mut flags = ColumnFlags::empty();
         flags.set(ColumnFlags::UNSIGNED_FLAG, unsigned);
         Self { code, length, collation: Collation::BINARY, decimals, flags }
     }
 
-    fn string(code: ColumnType, chars: u32) -> Self {
+    /// Clients get text in a collation of their own, but are told of one that compares bytes.
+    fn string(code: ColumnType, chars: u32, collation: Collation) -> Self {
         let length = chars.saturating_mul(UTF8MB4_BYTES);
-        Self { code, length, collation: Collation::DEFAULT, decimals: 0, flags: ColumnFlags::empty() }
+        let mut flags = ColumnFlags::empty();
+        flags.set(ColumnFlags::BINARY_FLAG, collation.is_binary());
+        Self { code, length, collation: Collation::DEFAULT, decimals: 0, flags }
+    }
+
+    /// As the value of an expression: numbers are binary, texts have no fixed number of decimals and are no BLOBs, documents are
+    /// texts.
+    fn computed(mut self) -> Self {
+        self.flags -= ColumnFlags::BLOB_FLAG | ColumnFlags::ZEROFILL_FLAG;
+        match self.code {
+            ColumnType::MYSQL_TYPE_STRING | ColumnType::MYSQL_TYPE_VAR_STRING => self.decimals = NOT_FIXED,
+            // A digit more than a column has.
+            ColumnType::MYSQL_TYPE_LONGLONG => self.length = 21,
+            ColumnType::MYSQL_TYPE_BLOB => {
+                (self.code, self.decimals) = (ColumnType::MYSQL_TYPE_LONG_BLOB, NOT_FIXED);
+            }
+            ColumnType::MYSQL_TYPE_JSON => {
+                (self.collation, self.decimals) = (Collation::DEFAULT, NOT_FIXED);
+                self.length = u32::MAX - 3;
+                self.flags |= ColumnFlags::BINARY_FLAG;
+            }
+            _ => {}
+        }
+        if self.collation == Collation::BINARY {
+            self.flags |= ColumnFlags::BINARY_FLAG;
+        }
+        self
     }
 
     /// ENUM and SET are announced as CHARs, with a flag.
@@ -101,16 +131,22 @@ impl WireType {
             Collation::BINARY => {
                 Self::binary(ColumnType::MYSQL_TYPE_STRING, chars.saturating_mul(UTF8MB4_BYTES))
             }
-            _ => Self::string(ColumnType::MYSQL_TYPE_STRING, chars),
+            collation => Self::string(ColumnType::MYSQL_TYPE_STRING, chars, collation),
         };
         Self { flags: ty.flags | flag, ..ty }
     }
 
-    /// As a client is told of it that gets text in another character set.
-    fn in_charset(mut self, results: Option<Charset>) -> Self {
-        if let Some(charset) = results.filter(|_| self.collation == Collation::DEFAULT) {
+    /// As a client is told of it that gets text in another character set or collation.
+    fn for_client(mut self, status: &Status) -> Self {
+        if self.collation != Collation::DEFAULT {
+            return self;
+        }
+        if let Some(charset) = status.results {
             self.collation = charset.default_collation();
             self.length = self.length / UTF8MB4_BYTES * charset.max_len();
+        }
+        if let Some(collation) = status.results_collation {
+            self.collation = collation;
         }
         self
     }
@@ -145,8 +181,13 @@ fn lob_length(size: LobSize) -> u32 {
 }
 
 /// Writes a column definition packet. `default` is there only in answers to COM_FIELD_LIST.
-pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool, results: Option<Charset>) {
-    let wire = WireType::of(&column.ty).in_charset(results);
+pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool, status: &Status) {
+    let results = status.results;
+    let wire = WireType::of(&column.ty);
+    let mut wire = if column.flags.computed { wire.computed() } else { wire }.for_client(status);
+    if let Some(width) = column.flags.zerofill {
+        wire.length = width.into();
+    }
     out.begin();
     out.lenenc_bytes(b"def");
     for name in [&column.schema, &column.table, &column.org_table, &column.name, &column.org_name] {
@@ -166,22 +207,29 @@ pub fn definition(out: &mut PacketBuf, column: &OutputColumn, default: bool, res
 }
 
 /// Writes how many columns there are, and their definitions.
-pub fn definitions(out: &mut PacketBuf, columns: &[OutputColumn], results: Option<Charset>) {
+pub fn definitions(out: &mut PacketBuf, columns: &[OutputColumn], status: &Status) {
     out.begin();
     out.lenenc_int(columns.len() as u64);
     out.end();
-    columns.iter().for_each(|column| definition(out, column, false, results));
+    columns.iter().for_each(|column| definition(out, column, false, status));
 }
 
 /// What [`definitions`] writes, for [`PacketBuf::put_packets`].
-pub fn encoded(columns: &[OutputColumn]) -> Box<[u8]> {
+pub fn encoded(columns: &[OutputColumn], results_collation: Option<Collation>) -> Box<[u8]> {
     let mut out = PacketBuf::default();
-    definitions(&mut out, columns, None);
+    definitions(&mut out, columns, &Status { results_collation, ..Status::default() });
     out.bytes().into()
 }
 
-/// A definition for a `?`, whose type the server leaves open.
-pub fn parameter(out: &mut PacketBuf) {
+/// A definition for a `?`. Of types only integers are told: drivers send these as unsigned or not by it. The others are left open.
+pub fn parameter(out: &mut PacketBuf, ty: &SqlType) {
+    let (code, length, mut flags) = match ty {
+        SqlType::Bool | SqlType::Int { .. } => {
+            (ColumnType::MYSQL_TYPE_LONGLONG, 21, ColumnFlags::BINARY_FLAG)
+        }
+        _ => (ColumnType::MYSQL_TYPE_VAR_STRING, 0, ColumnFlags::BINARY_FLAG),
+    };
+    flags.set(ColumnFlags::UNSIGNED_FLAG, ty.is_unsigned() && code == ColumnType::MYSQL_TYPE_LONGLONG);
     out.begin();
     out.lenenc_bytes(b"def");
     out.put(&[0, 0, 0]);
@@ -189,9 +237,9 @@ pub fn parameter(out: &mut PacketBuf) {
     out.put_u8(0);
     out.put_u8(0x0C);
     out.put_u16(Collation::BINARY.0);
-    out.put_u32(0);
-    out.put_u8(ColumnType::MYSQL_TYPE_VAR_STRING as u8);
-    out.put_u16(ColumnFlags::BINARY_FLAG.bits());
+    out.put_u32(length);
+    out.put_u8(code as u8);
+    out.put_u16(flags.bits());
     out.put(&[0, 0, 0]);
     out.end();
 }
@@ -205,7 +253,9 @@ fn stated_flags(column: &OutputColumn) -> ColumnFlags {
     flags.set(ColumnFlags::MULTIPLE_KEY_FLAG, stated.multiple_key);
     flags.set(ColumnFlags::AUTO_INCREMENT_FLAG, stated.auto_increment);
     flags.set(ColumnFlags::NO_DEFAULT_VALUE_FLAG, stated.no_default);
+    flags.set(ColumnFlags::TIMESTAMP_FLAG, stated.timestamp_now);
     flags.set(ColumnFlags::ON_UPDATE_NOW_FLAG, stated.on_update_now);
+    flags.set(ColumnFlags::ZEROFILL_FLAG, stated.zerofill.is_some());
     let in_key = stated.primary_key || stated.unique_key || stated.multiple_key;
     flags.set(ColumnFlags::PART_KEY_FLAG, in_key);
     flags
@@ -236,5 +286,13 @@ mod tests {
         assert_eq!((wire.code as u8, wire.length, wire.flags), (254, 16, ColumnFlags::SET_FLAG));
         let wire = WireType::of(&SqlType::Bit { len: 10 });
         assert_eq!((wire.code as u8, wire.length, wire.flags), (16, 10, ColumnFlags::UNSIGNED_FLAG));
+        let computed = WireType::of(&SqlType::INT).computed();
+        assert_eq!((computed.flags, computed.decimals), (ColumnFlags::BINARY_FLAG, 0));
+        let computed = WireType::of(&SqlType::VarChar { len: 3, collation: Collation::DEFAULT }).computed();
+        assert_eq!((computed.flags, computed.decimals), (ColumnFlags::empty(), NOT_FIXED));
+        let of_handshake = Status { results_collation: Some(Collation(224)), ..Status::default() };
+        assert_eq!(computed.for_client(&of_handshake).collation, Collation(224));
+        let document = WireType::of(&SqlType::Json).computed();
+        assert_eq!((document.collation, document.flags), (Collation::DEFAULT, ColumnFlags::BINARY_FLAG));
     }
 }

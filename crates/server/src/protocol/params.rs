@@ -61,17 +61,15 @@ pub fn execute<'a>(
         if reader.u8()? != 0 {
             read_types(&mut reader, sent, named, types)?;
         }
-        if types.len() < sent {
-            return Err(Malformed);
-        }
-        for (i, ty) in types.iter().enumerate().take(count) {
+        for i in 0..count {
+            let is_null = nulls[i / 8] & (1 << (i % 8)) != 0;
             let long = long_data.get(i).and_then(Option::as_deref);
-            values.push(if let Some(bytes) = long {
-                string(*ty, bytes, client)
-            } else if nulls[i / 8] & (1 << (i % 8)) != 0 {
-                Datum::Null
-            } else {
-                value(&mut reader, *ty, client)?
+            values.push(match (long, types.get(i)) {
+                (None, _) if is_null => Datum::Null,
+                (Some(bytes), Some(ty)) => string(*ty, bytes, client),
+                (None, Some(ty)) => value(&mut reader, *ty, client)?,
+                // NULLs alone need no types.
+                (_, None) => return Err(Malformed),
             });
         }
     }

@@ -3,24 +3,27 @@
 //! the table as it was.
 
 mod draft;
+mod instant;
 
 use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
-use avocet_engine::{AlterRest, Alteration, NewForeignKeys, ScanRequest, TableHandle, Txn};
+use avocet_engine::{AlterRest, Alteration, IndexesAhead, NewForeignKeys, ScanRequest, TableHandle, Txn};
 use avocet_point::rules_of;
 use avocet_sql::kept;
 use avocet_sql::kept::allowed::check_for_old_rows;
 use avocet_sql::parse::ast::ObjectName;
-use avocet_sql::parse::statement::{AlterAction, ColumnPosition, ColumnSpec, DefaultSpec, IndexSpecKind};
+use avocet_sql::parse::statement::{AlterAction, ColumnPosition, ColumnSpec, DefaultSpec};
 use avocet_types::arrow_map::datum_at;
+use avocet_types::convert::ConvertContext;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
+use avocet_types::temporal::ZeroDates;
 use avocet_types::{Datum, RowRules, SqlType, Value};
 pub(crate) use draft::Draft;
 use draft::turn;
 
-use super::{check_name, checks, columns, fulltext, generated, how, indexes, partitions};
+use super::{check_name, checks, columns, functional, generated, how, indexes, kept_keys, partitions};
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
 use crate::state::Session;
@@ -54,16 +57,24 @@ impl Session {
         let engine = self.shared.engine.clone();
         let parents = self.parents_named(&database, actions);
         let wait = self.ddl_wait();
-        let alteration = blocking(|| engine.alter(&database, &table, &parents, rename.as_ref(), wait))?;
+        let hold = |wait| blocking(|| engine.alter(&database, &table, &parents, rename.as_ref(), wait));
+        let mut alteration = hold(wait)?;
         // Again, as nobody can change it now.
-        let draft = self.draft(alteration.table(), actions, text)?;
+        let mut draft = self.draft(alteration.table(), actions, text)?;
+        let mut ahead = None;
+        if self.locked.is_none() && !how::keeps_others_out(actions) && draft.builds_large(alteration.table())
+        {
+            ahead = blocking(|| alteration.build_ahead(&engine, &draft.def))?;
+            alteration = hold(self.ddl_wait())?;
+            draft = self.draft(alteration.table(), actions, text)?;
+        }
         let rest = AlterRest { auto_increment: draft.auto_increment, rename, left_out: 0 };
-        self.warn_of_fulltext(&draft.def, Some(&alteration.table().clone().def));
+        self.warn_of_kept_keys(&draft.def, Some(&alteration.table().clone().def));
         // Columns that MySQL adds and drops in place count no rows.
-        let counted = draft.converts || draft.verifies;
+        let counted = draft.copies_rows() && draft.converts || draft.verifies;
         let rows = blocking(|| match draft.copies {
-            true => self.rebuild(alteration, draft, rest),
-            false => self.change_in_place(alteration, draft, rest),
+            true => self.change_columns(alteration, draft, rest, actions),
+            false => self.change_in_place(alteration, draft, rest, ahead),
         })?;
         let affected_rows = if counted { rows } else { 0 };
         let info = format!("Records: {affected_rows}  Duplicates: 0  Warnings: 0");
@@ -79,7 +90,8 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<Draft, SqlError> {
         let draft = self.draft(table, actions, text)?;
-        how::check_actions(actions, copies || draft.copies || draft.verifies)?;
+        self.check_altered_zero_defaults(&draft.def, actions)?;
+        how::check_actions(actions, copies || draft.copies_rows() || draft.verifies)?;
         self.check_primary_key(&draft.def)?;
         Ok(draft)
     }
@@ -125,6 +137,7 @@ impl Session {
         alteration: Alteration,
         draft: Draft,
         rest: AlterRest,
+        ahead: Option<IndexesAhead<'_>>,
     ) -> Result<u64, SqlError> {
         let foreign = self.new_foreign_keys(&draft);
         let rows = alteration.table().row_count();
@@ -132,7 +145,7 @@ impl Session {
             alteration.check(&self.shared.engine, &draft.def, &foreign, &rest)?;
             self.verify_checks(alteration.table(), &draft.def)?;
         }
-        alteration.change_in_place(&self.shared.engine, &draft.def, foreign, rest)?;
+        alteration.change_in_place(&self.shared.engine, &draft.def, foreign, rest, ahead)?;
         Ok(rows)
     }
 
@@ -206,10 +219,14 @@ impl Session {
         }
         self.check_still_indexed(table, &draft)?;
         indexes::drop_superfluous(&mut draft.def);
-        if draft.def.columns.is_empty() {
+        draft.drop_hidden();
+        functional::retype(&mut draft.def)?;
+        if draft.def.own_columns().is_empty() {
             return Err(ErrorCode::CANT_REMOVE_ALL_FIELDS.with(&[]));
         }
+        draft.keeps_rows = !how::asks_for_copy(actions) && instant::keeps_rows(&draft, &table.def);
         columns::check(&draft.def)?;
+        kept_keys::check_systems(&draft.def, &table.def)?;
         indexes::check_auto(&draft.def)?;
         Ok(draft)
     }
@@ -224,7 +241,7 @@ impl Session {
             AlterAction::Nothing | AlterAction::How(_) => {}
             AlterAction::AddColumn { column, position } => {
                 draft.copies = true;
-                let at = draft.position(position, draft.def.columns.len())?;
+                let at = draft.position(position, draft.def.own_columns().len())?;
                 let def = self.column_def(column, draft.def.default_collation, text)?;
                 if draft.def.column(&def.name).is_some() {
                     return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.name]));
@@ -271,12 +288,15 @@ impl Session {
                 draft.def.columns[at].invisible = !visible;
             }
             AlterAction::SetIndexVisible { index, visible } => draft.show_index(&index.name, *visible)?,
-            AlterAction::AddIndex(index) if index.kind == IndexSpecKind::Fulltext => {
-                fulltext::add(&mut draft.def, index)?;
+            AlterAction::AddIndex(index) if kept_keys::is_kept(&draft.def, index) => {
+                kept_keys::add(&mut draft.def, index)?;
             }
             AlterAction::AddIndex(index) => {
                 let nullable: Vec<bool> = draft.def.columns.iter().map(|c| c.nullable).collect();
-                indexes::add(&mut draft.def, index)?;
+                indexes::add(&mut draft.def, index, &|expr| self.kept_text(expr, text))?;
+                // Hidden columns come with it.
+                draft.copies |= draft.sources.len() < draft.def.columns.len();
+                draft.sources.resize(draft.def.columns.len(), None);
                 // A primary key makes its columns NOT NULL.
                 draft.copies |=
                     draft.def.columns.iter().zip(nullable).any(|(c, before)| c.nullable != before);
@@ -388,6 +408,49 @@ impl Session {
         Ok(())
     }
 
+    /// Changes that columns or what is known of them take part in: the rows stay where they are, if they can, or are copied.
+    fn change_columns(
+        &mut self,
+        alteration: Alteration,
+        draft: Draft,
+        rest: AlterRest,
+        actions: &[AlterAction],
+    ) -> Result<u64, SqlError> {
+        let engine = self.shared.engine.clone();
+        if draft.keeps_rows && alteration.has_newest_rows_alone(&engine) {
+            let sources = self.values_of_old_rows(alteration.table(), &draft)?;
+            let foreign = self.new_foreign_keys(&draft);
+            if alteration.reshape(&engine, &draft.def, &sources, &foreign, &rest)? {
+                return Ok(alteration.table().row_count());
+            }
+        }
+        // A snapshot that needs older versions, or too many columns that are gone, makes a copy of what would need none.
+        how::check_actions(actions, true)?;
+        self.rebuild(alteration, draft, rest)
+    }
+
+    /// By column of a new definition: where it was, or what the rows have in it that there are.
+    fn values_of_old_rows(
+        &mut self,
+        table: &TableHandle,
+        draft: &Draft,
+    ) -> Result<Vec<Result<usize, Value>>, SqlError> {
+        self.set_storing(true);
+        let storing = self.storing(false);
+        let has_rows = table.row_count() > 0;
+        let column = |(column, source): (&ColumnDef, &Option<usize>)| match source {
+            Some(at) => Ok(Ok(*at)),
+            // Of no row; and what cannot be had is an error for rows alone.
+            None if !has_rows => Ok(Err(Datum::Null)),
+            None => {
+                let value = self.value_for_old_rows(column, &storing)?;
+                self.check_zero_of_old_rows(&value, column, &storing, 1)?;
+                Ok(Err(value))
+            }
+        };
+        draft.def.columns.iter().zip(&draft.sources).map(column).collect()
+    }
+
     /// Copies the rows to a table of the new definition, and puts that in the old one's place. Returns how many rows.
     ///
     /// The copy is made in a transaction of its own, whatever the session's does: nothing here is awaited, so a session that
@@ -487,6 +550,9 @@ impl Session {
         number: u64,
     ) -> Result<Vec<Value>, SqlError> {
         let mut row = Vec::with_capacity(draft.def.columns.len());
+        // Zero dates that are there stay, whatever the mode says now.
+        let zero_dates = ZeroDates::ALLOWED;
+        let unchanged = Storing { convert: ConvertContext { zero_dates, ..storing.convert }, ..*storing };
         for (column, source) in draft.def.columns.iter().zip(&draft.sources) {
             row.push(match source {
                 // Computed below, as defaults of new columns are.
@@ -497,6 +563,7 @@ impl Session {
                         return Err(ErrorCode::INVALID_USE_OF_NULL.with(&[]));
                     }
                     // A string that is too long counts as data that is cut.
+                    let storing = if ty == column.ty { &unchanged } else { storing };
                     let stored = self.store(value, &ty, column, storing, number);
                     stored.map_err(|error| match error.errno {
                         1406 if !matches!(column.ty, SqlType::Bit { .. }) => {
@@ -509,12 +576,22 @@ impl Session {
                     true => Datum::UInt(copy.reserve_auto_increment(1)),
                     false => Datum::Int(copy.reserve_auto_increment(1) as i64),
                 },
-                None => self.value_for_old_rows(column, storing)?,
+                None => {
+                    let value = self.value_for_old_rows(column, storing)?;
+                    self.check_zero_of_old_rows(&value, column, storing, number)?;
+                    value
+                }
             });
         }
         if let Some(rules) = rules {
             let is_given: Vec<bool> = draft.sources.iter().map(Option::is_some).collect();
             self.compute_copied(rules, &draft.def.columns, &mut row, &is_given, storing, number)?;
+            for (at, program) in rules.generated() {
+                let column = &draft.def.columns[*at];
+                if column.is_hidden() && draft.sources[*at].is_none() {
+                    row[*at] = self.computed_value(program, column, &row, storing, number)?;
+                }
+            }
             rules.check(&&row[..], &self.context)?;
         }
         Ok(row)
@@ -535,7 +612,7 @@ impl Session {
             return self.compute_missing(rules, columns, row, is_given, storing, number);
         }
         let strict = rules.generated().iter().any(|(at, _)| !is_virtual(*at));
-        let convert = avocet_types::convert::ConvertContext { strict, ..storing.convert };
+        let convert = ConvertContext { strict, ..storing.convert };
         let warnings = self.conditions.len();
         self.set_storing(strict);
         let computed =
@@ -547,10 +624,7 @@ impl Session {
 
     /// What rows that are there already get in a new column.
     fn value_for_old_rows(&mut self, column: &ColumnDef, storing: &Storing) -> Result<Value, SqlError> {
-        let lenient = Storing {
-            convert: avocet_types::convert::ConvertContext { strict: false, ..storing.convert },
-            ..*storing
-        };
+        let lenient = Storing { convert: ConvertContext { strict: false, ..storing.convert }, ..*storing };
         let warnings = self.conditions.len();
         let value = self.default_value(column, &lenient, true);
         self.conditions.truncate(warnings);
@@ -564,6 +638,6 @@ fn check_may_rename(draft: &mut Draft, at: usize, to: &str) -> Result<(), SqlErr
         return Ok(());
     }
     checks::let_go_of_column(&mut draft.def, at, false)?;
-    partitions::check_is_unused(&draft.def, at)?;
+    partitions::check_is_unnamed(&draft.def, at)?;
     kept::check_is_unused(&draft.def, at, &|_| false)
 }

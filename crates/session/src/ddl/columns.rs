@@ -15,11 +15,12 @@ use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::store;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
+use avocet_types::geometry::{GeometryType, ReferenceSystem};
 use avocet_types::members::{MAX_ENUM, MAX_SET, MembersError};
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
-use avocet_types::{Collation, Datum, IntWidth, LobSize, Members, RealFormat, SqlType, Value};
+use avocet_types::{Collation, Datum, Decimal, IntWidth, LobSize, Members, RealFormat, SqlType, Value};
 
-use super::{check_name, checks, fulltext, generated, indexes};
+use super::{check_name, checks, generated, indexes, kept_keys};
 use crate::analytics::RunningQuery;
 use crate::collect::{Collected, for_each_row};
 use crate::run::Text;
@@ -49,15 +50,70 @@ pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
                 ty => ty,
             },
             nullable: info.nullable,
-            default: stored.and_then(|column| column.default.clone()),
+            default: match stored {
+                Some(column) => default_of(column),
+                None => computed_default(&info.ty).filter(|_| !info.nullable),
+            },
             on_update_now: false,
             auto_increment: false,
             generated: None,
             invisible: false,
+            collation_named: stored.is_some_and(|column| column.collation_named),
+            zerofill: stored.and_then(|column| column.zerofill),
             comment: stored.map(|column| column.comment.clone()).unwrap_or_default(),
         }
     };
     bound.output().map(column).collect()
+}
+
+/// How many characters the numbers of a column of ZEROFILL are shown with, at least.
+fn zerofill_of(spec: &TypeSpec, ty: &SqlType) -> Option<u8> {
+    if !spec.zerofill {
+        return None;
+    }
+    Some(match *ty {
+        SqlType::Int { width, .. } => match spec.args.first() {
+            Some(given @ 1..=255) => *given as u8,
+            _ => match width {
+                IntWidth::W8 => 3,
+                IntWidth::W16 => 5,
+                IntWidth::W24 => 8,
+                IntWidth::W32 => 10,
+                IntWidth::W64 => 20,
+            },
+        },
+        SqlType::Decimal { precision, scale, .. } => precision + u8::from(scale > 0),
+        SqlType::Float(real) => real.digits.map_or(12, |(digits, _)| digits),
+        SqlType::Double(real) => real.digits.map_or(22, |(digits, _)| digits),
+        _ => return None,
+    })
+}
+
+/// What a column of a new table has for a default that holds another column's values: instead of numbers of its own, 0.
+fn default_of(column: &ColumnDef) -> Option<DefaultValue> {
+    let zero = || match column.ty.is_unsigned() {
+        true => Value::UInt(0),
+        false => Value::Int(0),
+    };
+    match &column.default {
+        None if column.auto_increment => Some(DefaultValue::Const(zero())),
+        default => default.clone(),
+    }
+}
+
+/// What a column of a new table has for a default that holds what an expression gives, which is never NULL.
+fn computed_default(ty: &SqlType) -> Option<DefaultValue> {
+    let value = match *ty {
+        SqlType::Int { unsigned: true, .. } => Value::UInt(0),
+        SqlType::Bool | SqlType::Int { .. } => Value::Int(0),
+        SqlType::Decimal { scale, .. } => Value::Decimal(Decimal::new(0, scale)),
+        SqlType::Float(_) => Value::Float(0.0),
+        SqlType::Double(_) => Value::Double(0.0),
+        SqlType::Char { .. } | SqlType::VarChar { .. } => Value::str(""),
+        SqlType::VarBinary { .. } => Value::bytes(&[]),
+        _ => return None,
+    };
+    Some(DefaultValue::Const(value))
 }
 
 impl Session {
@@ -84,9 +140,10 @@ impl Session {
             comment: options.comment.clone().unwrap_or_default(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
-            fulltext: Vec::new(),
+            kept_keys: Vec::new(),
             partitioning: None,
             view: None,
+            stored: None,
         };
         let redefined = |name: &str| of_query.iter().any(|c| c.name.eq_ignore_ascii_case(name));
         let own = create.columns.iter().filter(|spec| !redefined(&spec.name.name));
@@ -110,7 +167,7 @@ impl Session {
         if def.columns.is_empty() {
             return Err(ErrorCode::TABLE_MUST_HAVE_COLUMNS.with(&[]));
         }
-        indexes::define(&mut def, create)?;
+        indexes::define(&mut def, create, &|expr| self.kept_text(expr, text))?;
         for spec in &create.checks {
             self.add_check(&mut def, spec, text)?;
         }
@@ -130,7 +187,7 @@ impl Session {
     ) -> Result<ColumnDef, SqlError> {
         let name = &spec.name.name;
         check_name(name, ErrorCode::WRONG_COLUMN_NAME)?;
-        let ty = type_of(&spec.ty, name, collation)?;
+        let ty = with_srid(type_of(&spec.ty, name, collation)?, spec.srid)?;
         let nullable = spec.nullable.unwrap_or(true) && !spec.primary_key && !spec.auto_increment;
         if spec.primary_key && spec.nullable == Some(true) {
             return Err(ErrorCode::PRIMARY_CANT_HAVE_NULL.with(&[]));
@@ -156,6 +213,8 @@ impl Session {
             auto_increment: spec.auto_increment,
             generated: self.generated_def(spec, text)?,
             invisible: spec.invisible,
+            collation_named: names_collation(&spec.ty, &ty),
+            zerofill: zerofill_of(&spec.ty, &ty),
             comment: spec.comment.clone().unwrap_or_default(),
         };
         if let Some(default) = &spec.default {
@@ -201,7 +260,11 @@ impl Session {
                 _ => Err(invalid()),
             };
         }
-        if matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json) {
+        let has_none = matches!(
+            column.ty,
+            SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json | SqlType::Geometry { .. }
+        );
+        if has_none {
             return Err(ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]));
         }
         if let Some(fsp) = now_precision(&bound) {
@@ -214,8 +277,12 @@ impl Session {
         let value = RowProgram::compile(&bound)?.eval_const(&[], &self.context)?.into_owned();
         let mut context = self.convert_context(false);
         context.strict = true;
-        let stored = store(value, &bound.ty, &column.ty, &context).map_err(|_| invalid())?;
-        Ok(Some(DefaultValue::Const(stored.value.into_owned())))
+        let value = match store(value.clone(), &bound.ty, &column.ty, &context) {
+            Ok(stored) => stored.value.into_owned(),
+            Err(_) if column.ty.is_temporal() => self.refused_default(value, &bound.ty, column)?,
+            Err(_) => return Err(invalid()),
+        };
+        Ok(Some(DefaultValue::Const(value)))
     }
 
     /// Runs a query whose rows are to fill a new table, until it is known whether there are many.
@@ -239,7 +306,7 @@ impl Session {
         Ok(Filling { first, types, rest: Some(rest) })
     }
 
-    /// Stores a query's rows in a table that was made for them, whose last columns they are. Blocks while the query runs.
+    /// Stores a query's rows in a table that was made for them, whose last columns they are but for hidden ones. Blocks while the query runs.
     pub(crate) fn fill(
         &mut self,
         txn: &mut Txn,
@@ -268,8 +335,10 @@ impl Session {
             for ((value, ty), column) in values.into_iter().zip(&table.def.columns[first..]) {
                 row.push(self.store(value, &ty, column, &storing, number)?);
             }
+            let given = first..row.len();
+            row.resize(table.def.columns.len(), Datum::Null);
             if let Some(rules) = rules {
-                let is_given: Vec<bool> = (0..row.len()).map(|at| at >= first).collect();
+                let is_given: Vec<bool> = (0..row.len()).map(|at| given.contains(&at)).collect();
                 self.compute_missing(rules, &table.def.columns, &mut row, &is_given, &storing, number)?;
                 rules.check(&&row[..], &self.context)?;
             }
@@ -320,9 +389,10 @@ fn no_columns() -> TableDef {
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
-        fulltext: Vec::new(),
+        kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        stored: None,
     }
 }
 
@@ -493,7 +563,27 @@ fn string_type(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<Sq
         "MEDIUMBLOB" => Ok(SqlType::Blob { size: LobSize::Medium }),
         "LONGBLOB" => Ok(SqlType::Blob { size: LobSize::Long }),
         "JSON" => Ok(SqlType::Json),
-        other => Err(unsupported(format_args!("type {other}"))),
+        other => match GeometryType::by_name(other) {
+            Some(ty) => Ok(SqlType::Geometry { ty, srid: None }),
+            None => Err(unsupported(format_args!("type {other}"))),
+        },
+    }
+}
+
+/// Whether a specification says in which character set or collation its texts are.
+fn names_collation(spec: &TypeSpec, ty: &SqlType) -> bool {
+    ty.declared_collation().is_some() && (spec.charset.is_some() || spec.collation.is_some() || spec.binary)
+}
+
+/// A spatial type with the reference system that its column names.
+fn with_srid(ty: SqlType, srid: Option<u32>) -> Result<SqlType, SqlError> {
+    match (ty, srid) {
+        (ty, None) => Ok(ty),
+        (SqlType::Geometry { ty, .. }, Some(srid)) => match ReferenceSystem::by_id(srid) {
+            Some(_) => Ok(SqlType::Geometry { ty, srid: Some(srid) }),
+            None => Err(ErrorCode::SRS_NOT_FOUND.with(&[&srid])),
+        },
+        (_, Some(_)) => Err(ErrorCode::WRONG_USAGE.with(&[&"SRID", &"non-geometry column"])),
     }
 }
 
@@ -539,7 +629,7 @@ pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
     if let Some(column) = def.columns.iter().find(|c| c.nullable && c.auto_increment) {
         return Err(ErrorCode::WRONG_FIELD_SPEC.with(&[&column.name]));
     }
-    if def.columns.iter().all(|column| column.invisible) {
+    if def.own_columns().iter().all(|column| column.invisible) {
         return Err(ErrorCode::TABLE_MUST_HAVE_A_VISIBLE_COLUMN.with(&[]));
     }
     kept::check_columns(def)?;
@@ -547,7 +637,7 @@ pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
     generated::check(def)?;
     checks::check_referential_actions(def)?;
     partitions::check(def)?;
-    fulltext::check(def)?;
+    kept_keys::check(def)?;
     // What is wrong with functions' arguments and collations is found now, not when rows are written.
     if def.has_rules() {
         kept::compile(def)?;
@@ -563,8 +653,8 @@ fn check_row_size(def: &TableDef) -> Result<(), SqlError> {
         SqlType::Binary { len } | SqlType::VarBinary { len } => u64::from(len) + 2,
         _ => 8,
     };
-    let total: u64 = def.columns.iter().map(bytes).sum();
-    if total > MAX_ROW_BYTES + 2 && def.columns.len() > 1 {
+    let total: u64 = def.own_columns().iter().map(bytes).sum();
+    if total > MAX_ROW_BYTES + 2 && def.own_columns().len() > 1 {
         return Err(ErrorCode::TOO_BIG_ROWSIZE.with(&[&MAX_ROW_BYTES]));
     }
     Ok(())

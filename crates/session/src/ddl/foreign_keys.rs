@@ -84,11 +84,11 @@ impl Session {
             }
         };
         let serves = |index: &IndexDef| {
-            index.begins_with(&columns) && (!index.generated || index.parts.len() > columns.len())
+            index.serves_foreign_key(&columns) && (!index.generated || index.parts.len() > columns.len())
         };
         if !def.indexes.iter().any(serves) {
             // One that was made for another key gives way.
-            def.indexes.retain(|index| !index.begins_with(&columns));
+            def.indexes.retain(|index| !index.serves_foreign_key(&columns));
             let name = spec.name.as_ref().or(spec.index.as_ref()).map(|name| name.name.as_str());
             let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
             let parts = columns.iter().map(part).collect();

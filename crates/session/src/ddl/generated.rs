@@ -18,7 +18,8 @@ impl Session {
     ) -> Result<Option<GeneratedDef>, SqlError> {
         let Some(generated) = &spec.generated else { return Ok(None) };
         Place::Generated(&spec.name.name).check(&generated.expr)?;
-        Ok(Some(GeneratedDef { expr: self.kept_text(&generated.expr, text), stored: generated.stored }))
+        let expr = self.kept_text(&generated.expr, text);
+        Ok(Some(GeneratedDef { expr, stored: generated.stored, index: None }))
     }
 }
 

@@ -2,25 +2,27 @@
 
 use avocet_base::IndexId;
 use avocet_sql::bind::unsupported;
+use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
 use avocet_types::SqlType;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{IndexDef, IndexKind, IndexPart, MAX_KEY_BYTES, TableDef};
 
-use super::{check_name, fulltext};
+use super::functional::{self, Texts};
+use super::{check_name, kept_keys};
 
 const MAX_KEYS: usize = 64;
 const MAX_PARTS: usize = 16;
 
 /// Gives a new table the indexes of its columns' attributes and of its own list.
-pub(super) fn define(def: &mut TableDef, create: &CreateTable) -> Result<(), SqlError> {
+pub(super) fn define(def: &mut TableDef, create: &CreateTable, texts: Texts<'_>) -> Result<(), SqlError> {
     for spec in &create.columns {
         of_attributes(def, spec)?;
     }
     for spec in &create.indexes {
-        match spec.kind {
-            IndexSpecKind::Fulltext => fulltext::add(def, spec)?,
-            _ => drop(add(def, spec)?),
+        match kept_keys::is_kept(def, spec) {
+            true => kept_keys::add(def, spec)?,
+            false => drop(add(def, spec, texts)?),
         }
     }
     check_auto(def)
@@ -32,7 +34,7 @@ pub(super) fn drop_superfluous(def: &mut TableDef) -> Vec<String> {
     let mut at = 0;
     while at < def.indexes.len() {
         let columns: Vec<usize> = def.indexes[at].parts.iter().map(|part| part.column).collect();
-        let serves = |(other, index): (usize, &IndexDef)| other != at && index.begins_with(&columns);
+        let serves = |(other, index): (usize, &IndexDef)| other != at && index.serves_foreign_key(&columns);
         if def.indexes[at].generated && def.indexes.iter().enumerate().any(serves) {
             dropped.push(def.indexes.remove(at).name);
         } else {
@@ -46,6 +48,9 @@ pub(super) fn drop_superfluous(def: &mut TableDef) -> Vec<String> {
 pub(super) fn of_attributes(def: &mut TableDef, spec: &ColumnSpec) -> Result<(), SqlError> {
     let Some(column) = def.column(&spec.name.name) else { return Ok(()) };
     let part = IndexPart { column, descending: false, prefix_len: None };
+    if (spec.primary_key || spec.unique) && def.columns[column].ty.is_geometry() {
+        return Err(ErrorCode::INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX.with(&[]));
+    }
     if spec.primary_key {
         push(def, IndexKind::Primary, None, vec![part])?;
     }
@@ -66,21 +71,39 @@ pub(super) fn check_auto(def: &TableDef) -> Result<(), SqlError> {
 }
 
 /// Adds an index to a definition; its position in the list.
-pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlError> {
+pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, texts: Texts<'_>) -> Result<usize, SqlError> {
+    let is_functional = spec.parts.iter().any(|part| matches!(part, IndexPartSpec::Expr { .. }));
     let kind = match spec.kind {
+        IndexSpecKind::Primary if is_functional => {
+            return Err(ErrorCode::FUNCTIONAL_INDEX_PRIMARY_KEY.with(&[]));
+        }
         IndexSpecKind::Primary => IndexKind::Primary,
         IndexSpecKind::Unique => IndexKind::Unique,
         IndexSpecKind::Secondary => IndexKind::Secondary,
-        IndexSpecKind::Fulltext => return Err(unsupported("a FULLTEXT key among those that have entries")),
-        IndexSpecKind::Spatial => return Err(unsupported("SPATIAL INDEX")),
+        IndexSpecKind::Fulltext | IndexSpecKind::Spatial => {
+            return Err(unsupported("a FULLTEXT or SPATIAL key among those that have entries"));
+        }
     };
-    let parts = spec.parts.iter().map(|part| index_part(def, part)).collect::<Result<Vec<_>, _>>()?;
+    let own_name = spec.name.as_ref().map(|name| name.name.clone());
+    let name = own_name.or_else(|| is_functional.then(|| free_name(def, functional::UNNAMED)));
+    let mut parts = Vec::with_capacity(spec.parts.len());
+    for part in &spec.parts {
+        parts.push(match part {
+            IndexPartSpec::Column { name, prefix_len, descending } => {
+                index_part(def, name, *prefix_len, *descending)?
+            }
+            IndexPartSpec::Expr { expr, descending } => {
+                let index = name.as_deref().unwrap_or(functional::UNNAMED);
+                functional::part(def, index, (expr, *descending), texts)?
+            }
+        });
+    }
     for (at, part) in parts.iter().enumerate() {
         if parts[..at].iter().any(|other| other.column == part.column) {
             return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.columns[part.column].name]));
         }
     }
-    let at = push(def, kind, spec.name.as_ref().map(|name| name.name.as_str()), parts)?;
+    let at = push(def, kind, name.as_deref(), parts)?;
     def.indexes[at].invisible = spec.invisible;
     Ok(at)
 }
@@ -88,7 +111,8 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<usize, SqlErro
 /// Error 3522 if the primary key is invisible, or the unique key that stands for it.
 pub(super) fn check_visible(def: &TableDef) -> Result<(), SqlError> {
     let never_null = |index: &&IndexDef| index.parts.iter().all(|part| !def.columns[part.column].nullable);
-    let unique = def.indexes.iter().filter(|index| index.kind == IndexKind::Unique);
+    let unique =
+        def.indexes.iter().filter(|index| index.kind == IndexKind::Unique && !def.is_functional(index));
     let primary = def.primary_key().or_else(|| unique.into_iter().find(never_null));
     match primary.is_some_and(|index| index.invisible) {
         true => Err(ErrorCode::PK_INDEX_CANT_BE_INVISIBLE.with(&[])),
@@ -96,15 +120,23 @@ pub(super) fn check_visible(def: &TableDef) -> Result<(), SqlError> {
     }
 }
 
-fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlError> {
-    let IndexPartSpec::Column { name, prefix_len, descending } = part else {
-        return Err(unsupported("a functional index"));
-    };
+fn index_part(
+    def: &TableDef,
+    name: &Ident,
+    prefix_len: Option<u32>,
+    descending: bool,
+) -> Result<IndexPart, SqlError> {
     let column = def.column(&name.name);
     let column = column.ok_or_else(|| ErrorCode::KEY_COLUMN_DOES_NOT_EXIST.with(&[&name.name]))?;
     let ty = &def.columns[column].ty;
     if *ty == SqlType::Json {
         return Err(ErrorCode::JSON_USED_AS_KEY.with(&[&def.columns[column].name]));
+    }
+    if ty.is_geometry() {
+        return Err(match prefix_len {
+            Some(_) => ErrorCode::WRONG_SUB_KEY.with(&[]),
+            None => ErrorCode::INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX.with(&[]),
+        });
     }
     let lob = matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. });
     let len = ty.declared_len();
@@ -116,13 +148,13 @@ fn index_part(def: &TableDef, part: &IndexPartSpec) -> Result<IndexPart, SqlErro
             return Err(SqlError { errno: 1391, sqlstate: *b"HY000", message });
         }
         Some(_) if len.is_none() => return Err(ErrorCode::WRONG_SUB_KEY.with(&[])),
-        Some(prefix) if len.is_some_and(|len| u64::from(*prefix) > len) => {
+        Some(prefix) if len.is_some_and(|len| u64::from(prefix) > len) => {
             return Err(ErrorCode::WRONG_SUB_KEY.with(&[]));
         }
-        Some(prefix) if len == Some(u64::from(*prefix)) && !lob => None,
-        Some(prefix) => Some(*prefix),
+        Some(prefix) if len == Some(u64::from(prefix)) && !lob => None,
+        Some(prefix) => Some(prefix),
     };
-    Ok(IndexPart { column, descending: *descending, prefix_len })
+    Ok(IndexPart { column, descending, prefix_len })
 }
 
 pub(super) fn push(
@@ -172,7 +204,7 @@ pub(super) fn push(
 /// Whether a key has this name.
 pub(super) fn is_taken(def: &TableDef, name: &str) -> bool {
     let mut names =
-        def.indexes.iter().map(|index| &index.name).chain(def.fulltext.iter().map(|key| &key.name));
+        def.indexes.iter().map(|index| &index.name).chain(def.kept_keys.iter().map(|key| &key.name));
     names.any(|taken| taken.eq_ignore_ascii_case(name))
 }
 

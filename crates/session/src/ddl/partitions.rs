@@ -63,7 +63,7 @@ impl Session {
                     return Err(ErrorCode::PARTITIONS_MUST_BE_DEFINED_ERROR.with(&[&name]));
                 }
                 if *count == 0 {
-                    return Err(ErrorCode::NO_PARTS_ERROR.with(&[&"partitions"]));
+                    return Err(ErrorCode::ADD_PARTITION_NO_NEW_PARTITION.with(&[]));
                 }
                 more(&mut partitioning, *count);
             }
@@ -226,9 +226,18 @@ fn rows_of(def: &TableDef, names: &[Ident]) -> Result<RowProgram, SqlError> {
     compile(def, condition)
 }
 
-/// Error 3855 if partitions are made by a column that is to go, or to be called otherwise.
+/// Error 3855 if partitions are made by a column that is to go.
 pub(super) fn check_is_unused(def: &TableDef, column: usize) -> Result<(), SqlError> {
-    match partitions::columns_of(def)?.contains(&column) {
+    check_is_not_among(&partitions::columns_of(def)?, def, column)
+}
+
+/// Error 3855 if what partitions are made by names a column that is to be called otherwise.
+pub(super) fn check_is_unnamed(def: &TableDef, column: usize) -> Result<(), SqlError> {
+    check_is_not_among(&partitions::named_columns_of(def)?, def, column)
+}
+
+fn check_is_not_among(used: &[usize], def: &TableDef, column: usize) -> Result<(), SqlError> {
+    match used.contains(&column) {
         true => Err(ErrorCode::DEPENDENT_BY_PARTITION_FUNC.with(&[&def.columns[column].name])),
         false => Ok(()),
     }

@@ -87,7 +87,7 @@ impl Session {
         def: TableDef,
         auto_increment: Option<u64>,
     ) -> Result<(), SqlError> {
-        if !def.fulltext.is_empty() {
+        if def.kept_keys.iter().any(|key| !key.kind.is_spatial()) {
             return Err(ErrorCode::INNODB_NO_FT_TEMP_TABLE.with(&[]));
         }
         let table = self.shared.engine.create_temporary(def, auto_increment)?;
@@ -127,8 +127,9 @@ impl Session {
             let columns = columns_of_query(&bound);
             let selected = columns.len();
             let def = self.table_def(create, key.0.clone(), key.1.clone(), columns, text)?;
+            self.check_zero_defaults(&def)?;
             let mut rows = self.begin_filling(bound, tables, text).await?;
-            let first = def.columns.len() - selected.min(def.columns.len());
+            let first = def.own_columns().len() - selected.min(def.own_columns().len());
             let made = self.shared.engine.create_temporary(def, create.options.auto_increment)?;
             let mut txn = self.txn.take().expect("the statement has begun");
             let filled = blocking(|| self.fill(&mut txn, made.table(), first, &mut rows));

@@ -245,7 +245,7 @@ fn shows_rows(bound: &BoundQuery) -> bool {
         plan::walk::column_of(&item.expr).is_some_and(|id| changeable.iter().any(|(own, _)| *own == id))
     });
     let reads_itself = |subquery: &plan::Subquery| {
-        changeable.iter().any(|(_, table)| avocet_sql::bind::reads_directly(&subquery.query, table))
+        changeable.iter().any(|(_, table)| avocet_sql::bind::reads_directly(&subquery.query, table, None))
     };
     shown && !select.subqueries.iter().any(reads_itself)
 }

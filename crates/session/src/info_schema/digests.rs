@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use avocet_types::{Datum, SqlType, Value};
-use sha2::{Digest, Sha256};
 
 use super::tables::{Entry, NAME_TYPE};
+use crate::digest::digest;
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional};
 use crate::state::Session;
 use crate::summaries::Summary;
 
-pub(super) const NAME: &str = "events_statements_summary_by_digest";
+pub(super) const NAME: &str = crate::schemas::DIGESTS;
 
 pub(super) const TABLES: &[Entry] = &[(shape, fill)];
 
@@ -103,10 +103,4 @@ fn value_of(column: &str, summary: &Summary) -> Value {
         "QUERY_SAMPLE_TEXT" => optional(summary.sample.clone()),
         _ => Datum::Null,
     }
-}
-
-/// By which programs know a digest: MySQL's are hashes of its parser's tokens, this one is of the text.
-fn digest(text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,13 +2,13 @@
 
 use avocet_sql::parse::{all_keywords, is_reserved};
 use avocet_types::collation::collations;
-use avocet_types::{Datum, IntWidth, SqlType, Value};
+use avocet_types::geometry::ReferenceSystem;
+use avocet_types::{Datum, SqlType, Value};
 
-use super::tables::{Entry, NAME_TYPE, none};
+use super::tables::{Entry, NAME_TYPE, UINT, none};
 use crate::output::{COUNT, LONG_TEXT, Rowset, text, varchar};
 use crate::state::Session;
 
-const UINT: SqlType = SqlType::Int { width: IntWidth::W32, unsigned: true };
 const WHEN: SqlType = SqlType::DateTime { fsp: 0 };
 
 pub(super) const TABLES: &[Entry] = &[
@@ -25,7 +25,7 @@ pub(super) const TABLES: &[Entry] = &[
     (profiling, none),
     (routines, fill_routines),
     (schemata_extensions, fill_schemata_extensions),
-    (st_geometry_columns, none),
+    (st_geometry_columns, fill_geometry_columns),
     (tablespaces_extensions, none),
     (tables_extensions, fill_tables_extensions),
     (table_constraints_extensions, fill_constraints_extensions),
@@ -376,7 +376,7 @@ fn fill_applicability(_: &Session, rows: &mut Rowset) {
 fn fill_columns_extensions(session: &Session, rows: &mut Rowset) {
     let catalog = session.stored_catalog();
     for handle in session.seen_tables(&catalog) {
-        for column in &handle.def.columns {
+        for column in handle.def.own_columns() {
             let names = [text("def"), text(&handle.def.database), text(&handle.def.name), text(&column.name)];
             rows.push(names.into_iter().chain([Datum::Null, Datum::Null]).collect());
         }
@@ -446,6 +446,29 @@ fn fill_schemata_extensions(session: &Session, rows: &mut Rowset) {
     for name in own.chain(catalog.databases().map(|database| database.name.as_str())) {
         if session.seen().sees_database(name) {
             rows.push(["def", name, ""].map(text).to_vec());
+        }
+    }
+}
+
+fn fill_geometry_columns(session: &Session, rows: &mut Rowset) {
+    let catalog = session.stored_catalog();
+    for handle in session.seen_tables(&catalog) {
+        let def = &handle.def;
+        for column in &def.columns {
+            let SqlType::Geometry { ty, srid } = column.ty else { continue };
+            if !session.seen().sees_column(&def.database, &def.name, &column.name) {
+                continue;
+            }
+            let system = srid.and_then(ReferenceSystem::by_id);
+            rows.push(vec![
+                text("def"),
+                text(&def.database),
+                text(&def.name),
+                text(&column.name),
+                system.map_or(Datum::Null, |system| text(system.name)),
+                srid.map_or(Datum::Null, |srid| Datum::UInt(srid.into())),
+                text(ty.name()),
+            ]);
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The tables of `information_schema` that clients ask for.
 
 use avocet_engine::TableHandle;
-use avocet_types::schema::{ForeignKeyDef, IndexKind, TableDef};
+use avocet_types::schema::{ForeignKeyDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
-use super::NAME;
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
-use crate::show::{charset_rows, checks_of, collation_rows, default_text, escaped, extra_of, key_of};
+use crate::show::{
+    SPATIAL_PART, charset_rows, checks_of, collation_rows, default_of, escaped, extra_of, key_of,
+};
 use crate::state::Session;
 
 pub(super) type Entry = (fn() -> Rowset, fn(&Session, &mut Rowset));
@@ -26,6 +27,7 @@ pub(super) const TABLES: &[Entry] = &[
 ];
 
 pub(super) const NAME_TYPE: SqlType = varchar(64);
+pub(super) const UINT: SqlType = SqlType::Int { width: IntWidth::W32, unsigned: true };
 
 pub(super) fn none(_: &Session, _: &mut Rowset) {}
 
@@ -93,7 +95,7 @@ fn columns() -> Rowset {
             ("TABLE_SCHEMA", NAME_TYPE),
             ("TABLE_NAME", NAME_TYPE),
             ("COLUMN_NAME", NAME_TYPE),
-            ("ORDINAL_POSITION", COUNT),
+            ("ORDINAL_POSITION", UINT),
             ("COLUMN_DEFAULT", LONG_TEXT),
             ("IS_NULLABLE", varchar(3)),
             ("DATA_TYPE", LONG_TEXT),
@@ -101,7 +103,7 @@ fn columns() -> Rowset {
             ("CHARACTER_OCTET_LENGTH", SqlType::BIGINT),
             ("NUMERIC_PRECISION", COUNT),
             ("NUMERIC_SCALE", COUNT),
-            ("DATETIME_PRECISION", COUNT),
+            ("DATETIME_PRECISION", UINT),
             ("CHARACTER_SET_NAME", NAME_TYPE),
             ("COLLATION_NAME", NAME_TYPE),
             ("COLUMN_TYPE", LONG_TEXT),
@@ -110,7 +112,7 @@ fn columns() -> Rowset {
             ("PRIVILEGES", varchar(154)),
             ("COLUMN_COMMENT", LONG_TEXT),
             ("GENERATION_EXPRESSION", LONG_TEXT),
-            ("SRS_ID", COUNT),
+            ("SRS_ID", UINT),
         ],
     )
 }
@@ -126,8 +128,8 @@ fn key_column_usage() -> Rowset {
             ("TABLE_SCHEMA", NAME_TYPE),
             ("TABLE_NAME", NAME_TYPE),
             ("COLUMN_NAME", NAME_TYPE),
-            ("ORDINAL_POSITION", COUNT),
-            ("POSITION_IN_UNIQUE_CONSTRAINT", COUNT),
+            ("ORDINAL_POSITION", UINT),
+            ("POSITION_IN_UNIQUE_CONSTRAINT", UINT),
             ("REFERENCED_TABLE_SCHEMA", NAME_TYPE),
             ("REFERENCED_TABLE_NAME", NAME_TYPE),
             ("REFERENCED_COLUMN_NAME", NAME_TYPE),
@@ -256,10 +258,10 @@ fn statistics() -> Rowset {
             ("TABLE_CATALOG", NAME_TYPE),
             ("TABLE_SCHEMA", NAME_TYPE),
             ("TABLE_NAME", NAME_TYPE),
-            ("NON_UNIQUE", SqlType::BIGINT),
+            ("NON_UNIQUE", SqlType::INT),
             ("INDEX_SCHEMA", NAME_TYPE),
             ("INDEX_NAME", NAME_TYPE),
-            ("SEQ_IN_INDEX", COUNT),
+            ("SEQ_IN_INDEX", UINT),
             ("COLUMN_NAME", NAME_TYPE),
             ("COLLATION", varchar(1)),
             ("CARDINALITY", SqlType::BIGINT),
@@ -290,7 +292,7 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                     text(&table.database),
                     text(&index.name),
                     Datum::UInt(at as u64 + 1),
-                    text(&column.name),
+                    optional(Some(&column.name).filter(|_| !column.is_hidden())),
                     text(if part.descending { "D" } else { "A" }),
                     Datum::Int(handle.row_count() as i64),
                     part.prefix_len.map_or(Datum::Null, |len| Datum::Int(len.into())),
@@ -300,13 +302,14 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                     text(""),
                     text(""),
                     text(if index.invisible { "NO" } else { "YES" }),
-                    Datum::Null,
+                    optional(table.expression_of(part).map(escaped)),
                 ]);
             }
         }
-        for key in &table.fulltext {
+        for key in &table.kept_keys {
             for (at, column) in key.columns.iter().enumerate() {
                 let column = &table.columns[*column];
+                let is_spatial = key.kind.is_spatial();
                 rows.push(vec![
                     text("def"),
                     text(&table.database),
@@ -316,12 +319,12 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                     text(&key.name),
                     Datum::UInt(at as u64 + 1),
                     text(&column.name),
-                    Datum::Null,
+                    if is_spatial { text("A") } else { Datum::Null },
                     Datum::Int(handle.row_count() as i64),
-                    Datum::Null,
+                    if is_spatial { Datum::Int(SPATIAL_PART as i64) } else { Datum::Null },
                     Datum::Null,
                     text(if column.nullable { "YES" } else { "" }),
-                    text("FULLTEXT"),
+                    text(key.kind.word()),
                     text(""),
                     text(""),
                     text("YES"),
@@ -396,7 +399,8 @@ fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
                 ]);
             };
         for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
-            for (at, part) in index.parts.iter().enumerate() {
+            let named = |part: &IndexPart| !table.columns[part.column].is_hidden();
+            for (at, part) in index.parts.iter().enumerate().filter(|(_, part)| named(part)) {
                 push(&index.name, part.column, at, None);
             }
         }
@@ -442,7 +446,7 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         if !session.seen().sees_table(&table.database, &table.name) {
             continue;
         }
-        let kind = if table.database == NAME { "SYSTEM VIEW" } else { "BASE TABLE" };
+        let kind = super::kind_of(table);
         let mut row = vec![text("def"), text(&table.database), text(&table.name), text(kind), Datum::Null];
         row.resize(rows.columns.len(), Datum::Null);
         rows.push(row);
@@ -501,7 +505,7 @@ fn fill_columns(session: &Session, rows: &mut Rowset) {
         .collect();
     let stored = session.seen_tables(&catalog).map(|handle| &*handle.def);
     for table in stored.chain(&views).chain(own) {
-        for at in 0..table.columns.len() {
+        for at in 0..table.own_columns().len() {
             if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {
                 rows.push(column_row(table, at));
             }
@@ -512,7 +516,7 @@ fn fill_columns(session: &Session, rows: &mut Rowset) {
 fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
     let column = &table.columns[at];
     let ty = &column.ty;
-    let full = ty.to_string();
+    let full = column.type_text();
     let data_type = full.split(['(', ' ']).next().unwrap_or_default().to_owned();
     let (chars, bytes) = lengths(ty);
     let (precision, scale) = numeric(ty);
@@ -524,7 +528,7 @@ fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
         text(&table.name),
         text(&column.name),
         Datum::UInt(at as u64 + 1),
-        optional(column.default.as_ref().map(|default| default_text(default, ty, false))),
+        optional(column.default.as_ref().map(|default| default_of(default, column, false))),
         text(if column.nullable { "YES" } else { "NO" }),
         text(data_type),
         length(chars),
@@ -540,7 +544,10 @@ fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
         text("select,insert,update,references"),
         text(&column.comment),
         text(column.generated.as_ref().map_or(String::new(), |generated| escaped(&generated.expr))),
-        Datum::Null,
+        match ty {
+            SqlType::Geometry { srid: Some(srid), .. } => Datum::UInt((*srid).into()),
+            _ => Datum::Null,
+        },
     ]
 }
 

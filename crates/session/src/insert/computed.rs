@@ -3,8 +3,9 @@
 use avocet_point::{is_of_row, not_for_generated, unstated_default};
 use avocet_sql::parse::ast::{Expr, ExprKind};
 use avocet_types::convert::StoreError;
-use avocet_types::error::{ErrorCode, SqlError, store_error};
+use avocet_types::error::{ErrorCode, SqlError, error_of_column, store_error};
 use avocet_types::expr::RowProgram;
+use avocet_types::rules::evaluate;
 use avocet_types::schema::{ColumnDef, DefaultValue};
 use avocet_types::{Datum, RowRules, Value};
 
@@ -90,7 +91,7 @@ impl Session {
         Ok(())
     }
 
-    fn computed_value(
+    pub(crate) fn computed_value(
         &mut self,
         program: &RowProgram,
         column: &ColumnDef,
@@ -98,11 +99,12 @@ impl Session {
         storing: &Storing,
         number: u64,
     ) -> Result<Value, SqlError> {
-        let value = program.eval(&row, &[], &self.context)?.into_owned();
+        let value = evaluate(program, column, &row, &self.context, number)?.into_owned();
         if value.is_null() && !column.nullable && storing.refuses_null {
-            return Err(store_error(&StoreError::Null, &column.name, number));
+            return Err(store_error(&StoreError::null_in(&column.ty), &column.name, number));
         }
-        self.store(value, program.ty(), column, storing, number)
+        let stored = self.store(value, program.ty(), column, storing, number);
+        stored.map_err(|error| error_of_column(error, column.functional_index(), number))
     }
 
     /// A default that is an expression, over what is there of the row; `None` for others.

@@ -281,7 +281,9 @@ pub(super) fn display_size(ty: &SqlType) -> Option<usize> {
             (len * collation.info().charset.max_len()) as usize
         }
         SqlType::Binary { len } | SqlType::VarBinary { len } => len as usize,
-        SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json => return None,
+        SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json | SqlType::Geometry { .. } => {
+            return None;
+        }
         SqlType::Date => 10,
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => 19 + fraction(fsp),
         SqlType::Time { fsp } => 10 + fraction(fsp),

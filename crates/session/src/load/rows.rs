@@ -258,6 +258,7 @@ impl<'l> Loading<'l> {
                 SqlType::Binary { .. }
                     | SqlType::VarBinary { .. }
                     | SqlType::Blob { .. }
+                    | SqlType::Geometry { .. }
                     | SqlType::Bit { .. }
             )
         };
@@ -448,7 +449,7 @@ impl<'l> Loading<'l> {
         let (columns, storing) = (&table.def.columns, self.inserter.storing);
         session.compute_missing(rules, columns, values, &self.is_given, &storing, self.read)?;
         if let Some(at) = (0..columns.len()).find(|at| values[*at].is_null() && !columns[*at].nullable) {
-            return Err(store_error(&StoreError::Null, &columns[at].name, self.read));
+            return Err(store_error(&StoreError::null_in(&columns[at].ty), &columns[at].name, self.read));
         }
         if !session.meets_checks(&mut self.inserter, values)? {
             return Ok(false);

@@ -12,7 +12,7 @@ use avocet_engine::Engine;
 use avocet_sql::parse::statement::LoadData;
 use avocet_types::error::{ErrorCode, SqlError};
 
-use crate::server_files::os_error;
+use crate::permitted_files::os_error;
 use crate::state::Session;
 
 /// So much is read at a time, at least.

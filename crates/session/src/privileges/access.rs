@@ -7,9 +7,9 @@ use avocet_engine::{AccountId, Catalog, GrantScope, Privileges, UserDef};
 use avocet_types::Collation;
 use avocet_types::collation::LikePattern;
 
-use super::roles::quoted;
 use crate::api::AccountName;
-use crate::info_schema;
+use crate::role_names::quoted;
+use crate::schemas;
 
 /// The privileges of one account, as of one version of the catalog.
 pub(crate) struct Access {
@@ -293,24 +293,28 @@ impl Access {
 
     /// Whether there is anything in a database that the account may do something with.
     pub fn may_use(&self, database: &str) -> bool {
-        self.unrestricted
-            || info_schema::is_open(database)
-            || self.on_database(database).intersects(Privileges::OF_DATABASES)
-            || self
-                .held
-                .iter()
-                .any(|held| held.tables.contains_key(database) || held.procedures.contains_key(database))
+        self.unrestricted || schemas::is_open(database) || self.was_granted_in(database)
+    }
+
+    fn was_granted_in(&self, database: &str) -> bool {
+        let has = |held: &Held| held.tables.contains_key(database) || held.procedures.contains_key(database);
+        self.on_database(database).intersects(Privileges::OF_DATABASES) || self.held.iter().any(has)
     }
 
     /// Whether SHOW DATABASES lists it.
     pub fn sees_database(&self, database: &str) -> bool {
-        self.global.intersects(Privileges::SHOW_DATABASES) || self.may_use(database)
+        // `sys` may be read by all, but is listed as other databases are.
+        let is_listed = match schemas::is_sys(database) {
+            true => self.was_granted_in(database),
+            false => self.may_use(database),
+        };
+        self.global.intersects(Privileges::SHOW_DATABASES) || is_listed
     }
 
     /// Whether lists of tables have it.
     pub fn sees_table(&self, database: &str, table: &str) -> bool {
         self.unrestricted
-            || info_schema::is_open(database)
+            || schemas::is_open(database)
             || self.on_some_column(database, table).intersects(Privileges::OF_TABLES)
     }
 
@@ -318,7 +322,7 @@ impl Access {
     pub fn column_privileges(&self, database: &str, table: &str, column: &str) -> String {
         let held = match self.unrestricted {
             true => Privileges::OF_COLUMNS,
-            false if info_schema::is_open(database) => Privileges::SELECT,
+            false if schemas::is_open(database) => Privileges::SELECT,
             false => self.on_column(database, table, column).and(Privileges::OF_COLUMNS),
         };
         held.names().map(str::to_lowercase).collect::<Vec<_>>().join(",")
@@ -327,7 +331,7 @@ impl Access {
     /// Whether lists of columns have it.
     pub fn sees_column(&self, database: &str, table: &str, column: &str) -> bool {
         self.unrestricted
-            || info_schema::is_open(database)
+            || schemas::is_open(database)
             || self.on_table(database, table).intersects(Privileges::OF_TABLES)
             || self.on_column(database, table, column).intersects(Privileges::OF_COLUMNS)
     }

@@ -171,10 +171,19 @@ impl Session {
         &self,
         decide: impl FnOnce(&Catalog) -> Result<Vec<AccountChange>, SqlError> + Send,
     ) -> Result<(), SqlError> {
+        self.change_accounts_told(false, decide)
+    }
+
+    /// The same; followers are told IF NOT EXISTS or IF EXISTS, too, if the statement has it.
+    pub(crate) fn change_accounts_told(
+        &self,
+        if_it_fits: bool,
+        decide: impl FnOnce(&Catalog) -> Result<Vec<AccountChange>, SqlError> + Send,
+    ) -> Result<(), SqlError> {
         avocet_channel::blocking::blocking(|| {
             self.shared.engine.change_accounts(|catalog| {
                 let changes = decide(catalog)?;
-                tell_accounts(catalog, &changes);
+                tell_accounts(catalog, &changes, if_it_fits);
                 Ok(changes)
             })
         })

@@ -9,7 +9,7 @@ use avocet_sql::parse::statement::*;
 use super::reader::Reader;
 use super::reads::{Reads, Rows};
 use crate::api::AccountName;
-use crate::{info_schema, variables};
+use crate::{schemas, variables};
 
 /// One thing that an account must be allowed for a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Needs {
             S::TruncateTable(name)
                 if self
                     .database_of(name)
-                    .is_some_and(|schema| info_schema::is_digest_summary(&schema, &name.name.name)) =>
+                    .is_some_and(|schema| schemas::is_digest_summary(&schema, &name.name.name)) =>
             {
                 self.server(Privileges::DROP);
             }
@@ -208,6 +208,13 @@ impl Needs {
                 for name in names {
                     self.database(name.database.as_ref(), Privileges::LOCK_TABLES);
                     self.table(name, Privileges::SELECT);
+                }
+            }
+            // There is no BINLOG_ADMIN.
+            S::PurgeLogs(purge) => {
+                self.server(Privileges::SUPER);
+                if let PurgeLogs::Before(moment) = purge {
+                    Reader::new(self, STATEMENT).expr(moment);
                 }
             }
             S::Kill { connection, .. } => Reader::new(self, STATEMENT).expr(connection),
@@ -260,7 +267,9 @@ impl Needs {
             }
             // Its answer has values of rows.
             S::CheckReplication { .. } => self.server(Privileges::SUPER),
-            S::ChangeSource(_) | S::StartReplica | S::StopReplica => self.server(Privileges::SUPER),
+            S::ChangeSource(_) | S::StartReplica | S::StopReplica | S::PromoteReplica(_) => {
+                self.server(Privileges::SUPER);
+            }
             S::ResetReplica { .. } => self.server(Privileges::RELOAD),
             S::Check { tables, .. } => {
                 tables.iter().for_each(|name| self.listed(name));
@@ -345,7 +354,7 @@ impl Needs {
     /// A table that columns in a block can be of.
     pub(super) fn source(&mut self, block: usize, name: &ObjectName, called: &str) {
         if let Some(database) = self.database_of(name) {
-            let rows = match info_schema::is_open(&database) {
+            let rows = match schemas::is_open(&database) {
                 // Everybody may read it.
                 true => Rows::Derived(None),
                 false => Rows::Stored { database, table: name.name.name.clone() },

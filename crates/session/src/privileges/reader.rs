@@ -252,7 +252,9 @@ impl<'n, 'q> Reader<'n, 'q> {
                 self.column(database.as_ref(), table.as_ref(), column);
             }
             // What a row would have had counts as reading the column.
-            K::InsertedValue(column) => self.column(None, None, column),
+            K::InsertedValue { database, table, column } => {
+                self.column(database.as_ref(), table.as_ref(), column);
+            }
             K::Unary { expr, .. }
             | K::Is { expr, .. }
             | K::Cast { expr, .. }

@@ -6,7 +6,7 @@
 
 use avocet_engine::{Catalog, Privileges};
 
-use super::Access;
+use super::access::Access;
 
 /// A statement's queries, each with what its columns can be of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Reads {
                 };
                 let Some(def) = catalog.relation(database, table).map(|table| &table.def) else { continue };
                 match &column.name {
-                    None if def.columns.iter().all(|column| may_read(&column.name)) => {}
+                    None if def.own_columns().iter().all(|column| may_read(&column.name)) => {}
                     None => return Err(denied(None)),
                     Some(name) if def.column(name).is_none() => continue,
                     Some(name) if may_read(name) => {}

@@ -14,9 +14,9 @@ use avocet_types::schema::TableDef;
 
 use super::access::{Access, identities_of, specificity};
 use super::needs;
-use super::roles::quoted;
 use crate::api::{AccountName, ConnectionRow};
 use crate::output::{Rowset, text, varchar};
+use crate::role_names::quoted;
 use crate::state::Session;
 
 impl Session {
@@ -157,20 +157,26 @@ impl Session {
     }
 }
 
-/// A statement that has passwords in it is told as what becomes of the accounts.
-pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange]) {
+/// A statement that has passwords in it is told as what becomes of the accounts; with IF [NOT] EXISTS, if it had that: a follower
+/// may have other accounts.
+pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_fits: bool) {
     change_statement(|statement| {
         if !statement.texts.is_empty() {
             return;
         }
         for change in changes {
             let AccountChange::Put(user) = change else { continue };
+            let words = |words: [&'static str; 2]| words[usize::from(if_it_fits)];
             let definition = match catalog.user(&user.name, &user.host) {
-                None => definition_of(user),
+                None => {
+                    let create = words(["CREATE USER", "CREATE USER IF NOT EXISTS"]);
+                    definition_of(user).replacen("CREATE USER", create, 1)
+                }
                 Some(_) => {
                     let mut user = (**user).clone();
                     user.default_roles.clear();
-                    definition_of(&user).replacen("CREATE USER", "ALTER USER", 1)
+                    let alter = words(["ALTER USER", "ALTER USER IF EXISTS"]);
+                    definition_of(&user).replacen("CREATE USER", alter, 1)
                 }
             };
             statement.texts.push(definition);

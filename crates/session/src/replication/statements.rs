@@ -1,14 +1,14 @@
-//! CHANGE REPLICATION SOURCE, START, STOP and RESET REPLICA, and CHECK REPLICATION.
+//! CHANGE REPLICATION SOURCE, START, STOP, RESET and PROMOTE REPLICA, and CHECK REPLICATION.
 
 use std::sync::Arc;
 
-use avocet_channel::ResultSink;
 use avocet_channel::blocking::blocking;
+use avocet_channel::{Cancellation, OutputColumn, ResultSink};
 use avocet_sql::parse::ast::ObjectName;
 use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 
-use super::{CheckedTable, Replication, SourceOptions};
+use super::{CheckedTable, PromoteOptions, PromotionStep, Replication, SourceOptions};
 use crate::output::{COUNT, LONG_TEXT, Rowset, text, varchar};
 use crate::run::Outcome;
 use crate::state::Session;
@@ -61,6 +61,45 @@ impl Session {
             replication.reset(all)?;
         }
         Ok(Outcome::ok())
+    }
+
+    /// PROMOTE REPLICA: a row for each step, sent when the step is done.
+    pub(crate) async fn promote_replica(
+        &mut self,
+        options: &PromoteOptions,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Outcome, SqlError> {
+        let Ok(replication) = self.replication() else {
+            return Err(ErrorCode::UNKNOWN_ERROR
+                .because("no other server is followed, whose place this server could take"));
+        };
+        let interrupt = self.info.interrupt.clone();
+        let stop = || interrupt.get().is_some();
+        let mut promotion = blocking(|| replication.promote(options))?;
+        let columns =
+            [("Step", varchar(32)), ("Result", varchar(16)), ("Milliseconds", COUNT), ("Detail", LONG_TEXT)];
+        let columns = columns.map(|(name, ty)| OutputColumn::expression(name, ty));
+        sink.columns(&columns, self.settings.time_zone)?;
+        let cancellation = Cancellation::after(&interrupt, None);
+        let mut rows = 0;
+        let outcome = loop {
+            let step = match blocking(|| promotion.step(&stop)) {
+                Ok(Some(step)) => step,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            let PromotionStep { step, result, detail, milliseconds } = step;
+            sink.row(&[text(step), text(result), Datum::UInt(milliseconds), text(detail)])?;
+            rows += 1;
+            // Whoever waits for the end of the whole would not know what it waits for.
+            if let Err(error) = cancellation.flush(sink).await {
+                break Err(error);
+            }
+        };
+        // It takes back what it did, if it has not come to its end.
+        blocking(|| drop(promotion));
+        outcome?;
+        Ok(Outcome::Rows(rows))
     }
 
     /// CHECK REPLICATION: a row for each table.

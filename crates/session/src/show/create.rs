@@ -5,7 +5,8 @@ use std::fmt::Write;
 use avocet_sql::kept;
 use avocet_sql::parse::is_keyword;
 use avocet_types::expr::{SqlMode, TimeZone};
-use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKind, TableDef};
+use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKind, KeptKeyKind, TableDef};
+use avocet_types::text::with_zeros;
 use avocet_types::{Collation, SqlType, Value};
 
 /// The statement that would make the table.
@@ -13,7 +14,8 @@ pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Q
     let quote = |name: &str| quotes.quote(name);
     let temporary = if table.id.is_temporary() { "TEMPORARY " } else { "" };
     let mut sql = format!("CREATE {temporary}TABLE {} (\n", quote(&table.name));
-    let columns = table.columns.iter().map(|column| column_line(column, table.default_collation, quotes));
+    let columns =
+        table.own_columns().iter().map(|column| column_line(column, table.default_collation, quotes));
     let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table, quotes));
     let mut keys: Vec<_> = table.foreign_keys.iter().collect();
     keys.sort_by(|a, b| a.name.cmp(&b.name));
@@ -22,13 +24,18 @@ pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Q
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         format!("  CONSTRAINT {} CHECK ({}){enforced}", quote(&check.name), check.condition)
     });
-    let fulltext = table.fulltext.iter().map(|key| {
+    let kept = table.kept_keys.iter().map(|key| {
         let columns: Vec<String> = key.columns.iter().map(|at| quote(&table.columns[*at].name)).collect();
-        let parser = key.parser.as_ref().map(|parser| format!(" /*!50100 WITH PARSER {} */ ", quote(parser)));
+        let parser = match &key.kind {
+            KeptKeyKind::Fulltext { parser: Some(parser) } => {
+                format!(" /*!50100 WITH PARSER {} */ ", quote(parser))
+            }
+            _ => String::new(),
+        };
         let columns = columns.join(",");
-        format!("  FULLTEXT KEY {} ({columns}){}", quote(&key.name), parser.unwrap_or_default())
+        format!("  {} KEY {} ({columns}){parser}", key.kind.word(), quote(&key.name))
     });
-    let lines: Vec<String> = columns.chain(indexes).chain(fulltext).chain(keys).chain(checks).collect();
+    let lines: Vec<String> = columns.chain(indexes).chain(kept).chain(keys).chain(checks).collect();
     sql.push_str(&lines.join(",\n"));
     let collation = table.default_collation.info();
     let _ = write!(sql, "\n) ENGINE=InnoDB");
@@ -88,13 +95,16 @@ pub(super) fn create_database(
 }
 
 fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> String {
-    let mut line = format!("  {} {}", quotes.quote(&column.name), column.ty);
+    let mut line = format!("  {} {}", quotes.quote(&column.name), column.type_text());
     if let Some(collation) = column.ty.declared_collation() {
         let info = collation.info();
-        if collation != inherited {
+        let differs = collation != inherited;
+        if differs || column.collation_named {
             let _ = write!(line, " CHARACTER SET {}", info.charset.name());
         }
-        if collation != inherited || !info.is_default {
+        // The default of utf8mb4 was another one before MySQL 8.
+        let is_plain = info.is_default && !(differs && info.charset.name() == "utf8mb4");
+        if column.collation_named || !is_plain {
             let _ = write!(line, " COLLATE {}", info.name);
         }
     }
@@ -107,9 +117,12 @@ fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> Stri
     } else if matches!(column.ty, SqlType::Timestamp { .. }) {
         line.push_str(" NULL");
     }
+    if let SqlType::Geometry { srid: Some(srid), .. } = column.ty {
+        let _ = write!(line, " /*!80003 SRID {srid} */");
+    }
     match &column.default {
         Some(default) => {
-            let _ = write!(line, " DEFAULT {}", default_text(default, &column.ty, true));
+            let _ = write!(line, " DEFAULT {}", default_of(default, column, true));
         }
         _ if column.generated.is_some() => {}
         None if column.nullable && !matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. }) => {
@@ -162,7 +175,10 @@ fn index_line(index: &IndexDef, table: &TableDef, quotes: Quotes) -> String {
         .parts
         .iter()
         .map(|part| {
-            let mut text = quote(&table.columns[part.column].name);
+            let mut text = match table.expression_of(part) {
+                Some(expr) => format!("({expr})"),
+                None => quote(&table.columns[part.column].name),
+            };
             if let Some(len) = part.prefix_len {
                 let _ = write!(text, "({len})");
             }
@@ -189,7 +205,19 @@ fn now_text(ty: &SqlType) -> String {
 }
 
 /// A default as text; constants in quotes if `quoted`.
-pub(crate) fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -> String {
+/// A column's default, with the zeros of a column of ZEROFILL.
+pub(crate) fn default_of(default: &DefaultValue, column: &ColumnDef, quoted: bool) -> String {
+    let text = default_text(default, &column.ty, false);
+    match (column.zerofill, default) {
+        (Some(width), DefaultValue::Const(value)) if !value.is_null() => {
+            let text = String::from_utf8(with_zeros(text.into_bytes(), width.into())).expect("digits");
+            if quoted { string(&text) } else { text }
+        }
+        _ => default_text(default, &column.ty, quoted),
+    }
+}
+
+fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -> String {
     match default {
         DefaultValue::Now => now_text(ty),
         DefaultValue::Expr(text) if quoted => format!("({text})"),

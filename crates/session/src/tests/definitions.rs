@@ -1,6 +1,6 @@
 //! Databases, tables and indexes.
 
-use super::check;
+use super::{Client, check};
 
 #[test]
 fn databases_come_and_go() {
@@ -11,7 +11,7 @@ fn databases_come_and_go() {
             "CREATE DATABASE IF NOT EXISTS d; SHOW WARNINGS",
             "ok 1\nNote|1007|Can't create database 'd'; database exists",
         ),
-        ("SHOW DATABASES", "d\ninformation_schema\nmysql\nperformance_schema\ntest"),
+        ("SHOW DATABASES", "d\ninformation_schema\nmysql\nperformance_schema\nsys\ntest"),
         ("CREATE TABLE d.t (s VARCHAR(3)); DROP DATABASE d", "ok 0\nok 1"),
         ("USE d", "ERROR 1049: Unknown database 'd'"),
         ("DROP DATABASE d", "ERROR 1008: Can't drop database 'd'; database doesn't exist"),
@@ -67,10 +67,7 @@ fn bad_definitions_are_refused() {
         ),
         ("CREATE TABLE t (a INT, KEY (b))", "ERROR 1072: Key column 'b' doesn't exist in table"),
         ("CREATE TABLE t (a INT PRIMARY KEY, b INT PRIMARY KEY)", "ERROR 1068: Multiple primary key defined"),
-        (
-            "CREATE TABLE t (a GEOMETRY)",
-            "ERROR 1235: This version of Avocet doesn't yet support 'type GEOMETRY'",
-        ),
+        ("CREATE TABLE t (a VECTOR)", "ERROR 1235: This version of Avocet doesn't yet support 'type VECTOR'"),
         (
             "CREATE TABLE t (a INT, CHECK (a + 1))",
             "ERROR 3812: An expression of non-boolean type specified to a check constraint 't_chk_1'.",
@@ -124,4 +121,52 @@ fn indexes_are_added_and_dropped() {
         ),
         ("DROP INDEX nope ON t", "ERROR 1091: Can't DROP 'nope'; check that column/key exists"),
     ]);
+}
+
+#[test]
+fn a_copy_that_nobody_asked_for_is_refused() {
+    let mut setup = Client::new();
+    let [mut old, mut alter] = [setup.another(), setup.another()];
+    setup.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE TABLE u (id INT); INSERT INTO t VALUES (1, 1)",
+    );
+    // Its snapshot needs the row's older version, while nobody holds the table.
+    old.run("START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT * FROM u");
+    setup.run("UPDATE t SET v = 2");
+    for (how, instead) in [
+        ("ALGORITHM = INSTANT", "ALGORITHM=INSTANT is not supported for this operation. Try ALGORITHM=COPY."),
+        ("ALGORITHM = INPLACE", "ALGORITHM=INPLACE is not supported for this operation. Try ALGORITHM=COPY."),
+        ("LOCK = NONE", "LOCK=NONE is not supported for this operation. Try LOCK=EXCLUSIVE."),
+    ] {
+        let answer = alter.run(&format!("ALTER TABLE t ADD COLUMN w INT, {how}"));
+        assert_eq!(answer.trim_end(), format!("ERROR 1845: {instead}"));
+    }
+    assert!(alter.run("ALTER TABLE t ADD COLUMN w INT").starts_with("ok "));
+    old.run("COMMIT");
+    assert!(alter.run("ALTER TABLE t ADD COLUMN x INT, ALGORITHM = INSTANT").starts_with("ok 0"));
+    alter.check("SELECT * FROM t", "1|2|NULL|NULL");
+}
+
+#[test]
+fn rows_that_only_old_snapshots_see_are_no_duplicates() {
+    let mut client = Client::new();
+    let mut old = client.another();
+    client.run(
+        "CREATE TABLE u (id INT); CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT); \
+         INSERT INTO t VALUES (1, 1, 1), (3, 3, 3), (4, 4, 4)",
+    );
+    client.database.engine().freeze_all().expect("frozen");
+    old.run("START TRANSACTION WITH CONSISTENT SNAPSHOT; SELECT * FROM u");
+    client.run(
+        "UPDATE t SET b = 7 WHERE id = 4; DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (2, 1, 1); \
+         UPDATE t SET a = 5 WHERE id = 3; INSERT INTO t VALUES (6, 3, 9)",
+    );
+    assert!(client.run("CREATE UNIQUE INDEX a ON t (a)").starts_with("ok 0"));
+    client.check("SELECT id FROM t WHERE a < 4 ORDER BY a", "2\n6");
+    assert!(client.run("INSERT INTO t VALUES (7, 5, 0)").starts_with("ERROR 1062"));
+    client.run(
+        "INSERT INTO t VALUES (8, 8, 0); UPDATE t SET a = 9 WHERE id = 8; INSERT INTO t VALUES (9, 10, 0)",
+    );
+    old.run("COMMIT");
+    assert!(client.run("CREATE UNIQUE INDEX a2 ON t (a)").starts_with("ok 0"));
 }

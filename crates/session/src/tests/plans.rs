@@ -304,6 +304,35 @@ fn explain_analyze_counts_what_nodes_do() {
     let mut client = shop();
     let tree = client.run("EXPLAIN ANALYZE SELECT name FROM t WHERE k = 20");
     assert!(tree.starts_with("-> Point plan") && tree.contains(" rows=2 loops=1)"), "{tree}");
+    let mut has = |sql: &str, parts: &[(&str, &str)]| {
+        let tree = client.run(&format!("EXPLAIN ANALYZE {sql}"));
+        for (what, actual) in parts {
+            let found = tree.lines().any(|line| line.contains(what) && line.contains(actual));
+            assert!(found, "{sql}: {what} with {actual}\n{tree}");
+        }
+    };
+    has(
+        "SELECT a.id, b.id FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.id >= 1 ORDER BY a.name",
+        &[
+            ("Sort", " rows=2 loops=1 memory="),
+            ("Nested loop inner join", " rows=2 loops=1)"),
+            ("Index range scan on t using PRIMARY", " rows=3 loops=1)"),
+            ("Single-row index lookup on t using PRIMARY", " rows=0.67 loops=3)"),
+        ],
+    );
+    has(
+        "SELECT a.id, (SELECT COUNT(*) FROM t b WHERE b.k = a.k AND b.name <> '') FROM t a WHERE a.id < 3",
+        &[
+            ("Index range scan on t using PRIMARY", " rows=2 loops=1)"),
+            ("Subquery in the place of a table", " rows=1 loops=2)"),
+            ("Aggregate", " rows=1 loops=2)"),
+            ("Index lookup on t using k", " loops=2)"),
+        ],
+    );
+    has(
+        "SELECT a.id FROM t a LEFT JOIN t b ON b.id = a.id + 10 WHERE a.id <= 2 LIMIT 1",
+        &[("Limit", " rows=1 loops=1)"), ("Nested loop left join", " rows=1 loops=1)")],
+    );
     client.run("SET avocet_point_path = OFF");
     let sql = "EXPLAIN ANALYZE SELECT a.k FROM t a JOIN t b ON a.k = b.k WHERE a.id > 1 ORDER BY 1";
     let tree = client.run(sql);

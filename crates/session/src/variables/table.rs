@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::Effect::{Acts, Inert, OnlyDefault, Reads, Server, Sets};
+use super::Effect::{Inert, InsertId, OnlyDefault, Reads, Server, Sets};
 use super::Kind::{
-    Bool, Charset, Collation, Double, Durability, Enum, Freshness, Int, NullableCharset, NullableText, Roles,
-    SqlMode, Switches, Text, TimeZone, UInt, Words,
+    Bool, Charset, Collation, Double, Durability, Engine, Enum, Freshness, Int, NullableCharset,
+    NullableText, Roles, SqlMode, Switches, Text, TimeZone, UInt, Words,
 };
 use super::Scope::{Both, Global, Session};
 use super::values::{
-    block_mode, charset, client_charset, collation, completion, fixed_time, int, level, limit, on,
+    block_mode, charset, client_charset, collation, completion, fixed_time, int, level, limit, locale, on,
     results_charset, roles, seconds, text, tracked, zone,
 };
 use super::{Effect, Kind, Scope, SessionUse, Variable};
@@ -141,9 +141,9 @@ pub(crate) static VARIABLES: &[Variable] = &[
     fixed("datadir", Global, Text, ""),
     line("default_collation_for_utf8mb4", Both, Collation, "utf8mb4_0900_ai_ci", OnlyDefault),
     line("default_password_lifetime", Global, Int { min: 0, max: 65535 }, "0", Server(|s, v| s.password_days = int(v) as u32)),
-    line("default_storage_engine", Both, Enum(&["InnoDB", "Avocet"]), "InnoDB", Inert),
+    line("default_storage_engine", Both, Engine, "InnoDB", Inert),
     line("default_table_encryption", Both, Bool, "OFF", OnlyDefault),
-    line("default_tmp_storage_engine", Both, Enum(&["InnoDB", "Avocet"]), "InnoDB", Inert),
+    line("default_tmp_storage_engine", Both, Engine, "InnoDB", Inert),
     line("default_week_format", Both, Int { min: 0, max: 7 }, "0", Reads(|s, v| s.default_week_format = int(v) as u8)),
     line("delay_key_write", Global, Enum(&["ON", "OFF", "ALL"]), "ON", Inert),
     fixed("disabled_storage_engines", Global, Text, ""),
@@ -187,9 +187,9 @@ pub(crate) static VARIABLES: &[Variable] = &[
     restricted(line("internal_tmp_mem_storage_engine", Both, Enum(&["MEMORY", "TempTable"]), "TempTable", Inert)),
     line("join_buffer_size", Both, ANY, "262144", Inert),
     line("keep_files_on_create", Both, Bool, "OFF", Inert),
-    line("last_insert_id", Session, ANY, "0", Acts(|session, v| session.last_insert_id = int(v))),
+    line("last_insert_id", Session, ANY, "0", InsertId),
     line("lc_messages", Both, Text, "en_US", OnlyDefault),
-    line("lc_time_names", Both, Text, "en_US", OnlyDefault),
+    line("lc_time_names", Both, Kind::Locale, "en_US", Reads(|s, v| s.locale = locale(v))),
     fixed("license", Global, Text, "Apache-2.0"),
     line("local_infile", Global, Bool, "ON", Server(|s, v| s.local_infile = on(v))),
     line("lock_wait_timeout", Both, Int { min: 1, max: 31536000 }, "31536000", Reads(|s, v| s.metadata_lock_timeout = seconds(v))),

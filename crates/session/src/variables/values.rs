@@ -6,12 +6,12 @@ use avocet_engine::{AccountId, Durability};
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::collation::Charset;
 use avocet_types::expr::BlockMode;
-use avocet_types::temporal::TimeZone;
+use avocet_types::temporal::{Locale, TimeZone};
 use avocet_types::{Collation, Datum, Value};
 
-use crate::privileges::parse_roles;
+use crate::role_names::parse_roles;
 
-pub(super) fn int(value: &Value) -> u64 {
+pub(crate) fn int(value: &Value) -> u64 {
     match value {
         Datum::Int(v) => *v as u64,
         Datum::UInt(v) => *v,
@@ -45,6 +45,10 @@ pub(super) fn seconds(value: &Value) -> Duration {
 
 pub(super) fn block_mode(value: &Value) -> BlockMode {
     BlockMode::by_name(text(value)).unwrap_or(BlockMode::DEFAULT)
+}
+
+pub(super) fn locale(value: &Value) -> &'static Locale {
+    Locale::by_name(text(value)).unwrap_or_else(Locale::english)
 }
 
 pub(super) fn zone(value: &Value) -> TimeZone {

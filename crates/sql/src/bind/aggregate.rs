@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{Expr, Function, Typer, ValueClass};
+use avocet_types::expr::{Expr, Function, Typer, ValueClass, refuse_geometries};
 use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
 
 use crate::bind::scope::Clause;
@@ -180,6 +180,7 @@ impl Binder<'_> {
             };
             order_by.push((key, item.descending));
         }
+        check_geometries(function, &args)?;
         let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
         // DISTINCT changes nothing for these.
         let idempotent = matches!(
@@ -218,7 +219,7 @@ impl Binder<'_> {
             F::BitAnd | F::BitOr | F::BitXor => self.typer.call(Function::BitOr, vec![arg, Expr::int(0)])?,
             F::GroupConcat if !arg.ty.is_string() => {
                 let collation = self.typer.connection_collation;
-                let arg = self.typer.decoded(arg);
+                let arg = self.typer.with_zeros(self.typer.decoded(arg));
                 self.typer.convert(arg, SqlType::Text { size: LobSize::Normal, collation })
             }
             _ => arg,
@@ -254,6 +255,21 @@ fn same_aggregate(a: &Aggregate, b: &Aggregate) -> bool {
         && a.order_by == b.order_by
         && a.separator == b.separator
         && !a.args.iter().any(Expr::is_volatile)
+}
+
+/// Spatial values have no least and no sum.
+fn check_geometries(function: AggregateFunction, args: &[Expr]) -> Result<(), SqlError> {
+    use AggregateFunction as F;
+    let name = match function {
+        F::Sum => "sum",
+        F::Avg => "avg",
+        F::Min => "min",
+        F::Max => "max",
+        F::StddevPop | F::StddevSamp => "std",
+        F::VarPop | F::VarSamp => "variance",
+        _ => return Ok(()),
+    };
+    Ok(refuse_geometries(args, name)?)
 }
 
 /// The result's type and whether it can be NULL.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use avocet_types::error::SqlError;
 use avocet_types::expr::{Expr, Typer};
+use avocet_types::json::shred::Kind;
 use avocet_types::schema::TableDef;
 use avocet_types::{Collation, SqlType, Value};
 
@@ -64,6 +65,18 @@ pub struct TableStatistics {
     pub rows: u64,
     /// By position in the table; may be empty.
     pub columns: Vec<ColumnStatistics>,
+    /// Paths into documents of which every row that a scan can see has a value of one kind or none.
+    pub paths: Vec<PathStatistics>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PathStatistics {
+    /// The position of the documents in the table.
+    pub column: usize,
+    pub names: Box<[Box<str>]>,
+    pub kind: Kind,
+    /// The greatest absolute value of integers.
+    pub greatest: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default)]

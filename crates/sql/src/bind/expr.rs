@@ -6,7 +6,7 @@ use avocet_types::expr::{
     ArithOp, CastTarget, CompareOp, Expr, ExprKind as Bound, Function, OnJsonProblem, SqlMode, Typer,
     UnitFunction,
 };
-use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
+use avocet_types::temporal::{TimeZone, ZeroDates, date_of, parse_datetime, parse_time};
 use avocet_types::{Datum, Decimal, DefaultValue, SqlType};
 
 use crate::bind::scope::ColumnName;
@@ -53,7 +53,7 @@ impl Binder<'_> {
             }
             ExprKind::Bytes(bytes) => Ok(self.typer.bytes(bytes.clone())),
             ExprKind::Hybrid { bytes, bits } => Ok(self.typer.hybrid(bytes.clone(), *bits)),
-            ExprKind::Temporal { kind, text } => temporal(*kind, text),
+            ExprKind::Temporal { kind, text } => temporal(*kind, text, self.typer.sql_mode.zero_dates()),
             ExprKind::Param(index) => Ok(self.param(*index as usize)),
             ExprKind::Column { database, table, column } => {
                 let name = ColumnName {
@@ -82,13 +82,22 @@ impl Binder<'_> {
             }
             ExprKind::Default(Some(column)) => self.default_of(&column.name, column.span),
             ExprKind::Default(None) => Err(unsupported("DEFAULT in an expression")),
-            ExprKind::InsertedValue(column) if self.takes_inserted => {
+            ExprKind::InsertedValue { column, .. } if self.takes_inserted => {
                 // In a subquery: MySQL knows no row to be inserted there, unless by an alias.
                 let column = &of_new_row(&column.name);
                 let column = self.resolve(&ColumnName { database: None, table: None, column }, expr.span)?;
                 Ok(Expr::literal(Datum::Null, column.ty))
             }
-            ExprKind::InsertedValue(_) => Err(unsupported("VALUES() outside of ON DUPLICATE KEY UPDATE")),
+            ExprKind::InsertedValue { database, table, column } => {
+                // There is no row to be inserted.
+                let name = ColumnName {
+                    database: database.as_ref().map(|d| d.name.as_str()),
+                    table: table.as_ref().map(|t| t.name.as_str()),
+                    column: &column.name,
+                };
+                self.resolve(&name, expr.span)?;
+                Ok(Expr::null())
+            }
             ExprKind::Unsupported(what) => Err(unsupported(what)),
             ExprKind::Unary { op, expr } => self.unary(*op, expr),
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right),
@@ -527,10 +536,10 @@ fn decimal(text: &str) -> Expr {
 }
 
 /// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`
-fn temporal(kind: TemporalKind, text: &str) -> Result<Expr, SqlError> {
+fn temporal(kind: TemporalKind, text: &str, zeros: ZeroDates) -> Result<Expr, SqlError> {
     let parsed = match kind {
         TemporalKind::Time => parse_time(text.as_bytes(), TimeZone::UTC),
-        _ => parse_datetime(text.as_bytes(), TimeZone::UTC),
+        _ => parse_datetime(text.as_bytes(), TimeZone::UTC, zeros),
     };
     let parsed = parsed.filter(|p| !p.truncated && !p.clipped && (kind != TemporalKind::Date || !p.has_time));
     let Some(parsed) = parsed else {

@@ -6,6 +6,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{CompareOp, Expr};
 
 use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
+use crate::bind::views::can_merge;
 use crate::bind::{Binder, Source, unsupported};
 use crate::kept::partitions::condition_of;
 use crate::parse::ast::{self, Ident, JoinCondition, TableRef};
@@ -162,6 +163,7 @@ impl Binder<'_> {
     fn cte_ref(&mut self, source: &[ColumnId], cte: CteId, alias: Arc<str>) -> Result<Bound, SqlError> {
         self.check_next(&alias, None)?;
         let columns: Vec<_> = source.iter().map(|id| self.copy_column(*id)).collect();
+        self.label_columns(&columns, &alias, None, true);
         let first = self.push_scope_table(alias.clone(), &columns, Vec::new());
         Ok(Bound { from: From::Cte(CteRef { cte, alias, columns: columns.clone() }), first, star: columns })
     }
@@ -183,7 +185,7 @@ impl Binder<'_> {
             })
             .collect();
         let tables = &mut self.block().tables;
-        tables.push(ScopeTable { database: None, name, columns, is_stored: false, keys });
+        tables.push(ScopeTable { database: None, name, columns, is_stored: false, keys, hidden: Vec::new() });
         tables.len() - 1
     }
 
@@ -195,6 +197,10 @@ impl Binder<'_> {
         lateral: bool,
     ) -> Result<Bound, SqlError> {
         self.check_next(&alias.name, None)?;
+        let function: Option<Arc<str>> = match query.body {
+            ast::QueryBody::JsonTable(_) => Some("json_table".into()),
+            _ => None,
+        };
         self.block().hidden = !lateral;
         let bound = self.bounded(|binder| binder.query(query));
         self.block().hidden = false;
@@ -204,6 +210,7 @@ impl Binder<'_> {
         self.name_outputs(&query.outputs, names)?;
         let alias: Arc<str> = alias.name.as_str().into();
         let star = query.outputs.clone();
+        self.label_columns(&star, &alias, function.as_ref(), can_merge(&query));
         let keys = keys_of(&query);
         let first = self.push_scope_table(alias.clone(), &star, keys);
         Ok(Bound { from: From::Derived(Derived { query, alias, outer, view: None }), first, star })
@@ -281,8 +288,7 @@ impl Binder<'_> {
     }
 
     fn make_nullable(&mut self, tables: std::ops::Range<usize>) {
-        let ids: Vec<_> =
-            self.block().tables[tables].iter().flat_map(|t| t.columns.iter().map(|c| c.id)).collect();
+        let ids: Vec<_> = self.block().tables[tables].iter().flat_map(ScopeTable::ids).collect();
         for id in ids {
             self.columns[id].nullable = true;
         }

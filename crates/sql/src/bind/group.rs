@@ -9,7 +9,7 @@ use avocet_types::{IntWidth, SqlType};
 
 use crate::bind::Binder;
 use crate::bind::scope::Clause;
-use crate::plan::walk::{column_of, replace, visit_subquery, visit_window};
+use crate::plan::walk::{column_of, for_each_outer_mut, replace, visit_subquery, visit_window};
 use crate::plan::*;
 
 pub(super) struct Grouping {
@@ -37,6 +37,13 @@ impl Grouping {
             false => determined_columns(binder, &keys, filter, from),
         };
         let strict = binder.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY);
+        // `SELECT (SELECT …) AS n … GROUP BY n`: what a key is made of is evaluated before there are groups.
+        for key in &keys {
+            let parts = key.columns();
+            let of_key = |id: ColumnId| parts.contains(&id.index());
+            let subqueries = binder.block().subqueries.iter_mut();
+            subqueries.filter(|s| of_key(s.subquery.id)).for_each(|s| s.before_grouping = true);
+        }
         let keys = keys
             .into_iter()
             .map(|expr| {
@@ -136,6 +143,12 @@ impl Grouping {
         expr.columns().into_iter().any(|column| is_aggregate(ColumnId(column as u32)))
     }
 
+    /// What a column of the block is called after grouping, if it is itself a key or is carried.
+    fn carried_as(&self, id: ColumnId) -> Option<ColumnId> {
+        let key = self.keys.iter().find(|key| column_of(&key.expr) == Some(id)).map(|key| key.id);
+        key.or_else(|| self.carried.get(&id).copied())
+    }
+
     fn refusal(&self, binder: &Binder<'_>, id: ColumnId, clause: Clause, position: usize) -> SqlError {
         let column = binder.full_name(id);
         if clause == Clause::Having {
@@ -191,8 +204,12 @@ impl Grouping {
                 self.keys.iter().any(|k| k.id == *id) || self.carriers.iter().any(|c| c.id == *id)
             };
             let kept = entry.subquery.outer.iter().copied().filter(|id| !block.owns(*id));
-            let outer: BTreeSet<_> = kept.chain(reached.iter().copied().filter(ours)).collect();
+            let reached: Vec<_> = reached.iter().copied().filter(ours).collect();
+            let outer: BTreeSet<_> = kept.chain(reached.iter().copied()).collect();
             entry.subquery.outer = outer.into_iter().collect();
+            for_each_outer_mut(&mut entry.subquery.query, &mut |outer| {
+                outer_after(outer, &|id| block.owns(id), &|id| self.carried_as(id), &reached);
+            });
         }
         binder.block().subqueries = subqueries;
         result
@@ -220,6 +237,25 @@ impl Grouping {
         aggregates.extend(self.carriers);
         Ok(Aggregation { keys: self.keys, aggregates, rollup: self.rollup })
     }
+}
+
+/// Brings the outer columns of a subquery within a subquery up to date, after the columns of a block that are `replaced` have
+/// been `named` anew. One that has no new name was a part of a larger expression, which is among those `reached`.
+pub(super) fn outer_after(
+    outer: &mut Vec<ColumnId>,
+    replaced: &dyn Fn(ColumnId) -> bool,
+    named: &dyn Fn(ColumnId) -> Option<ColumnId>,
+    reached: &[ColumnId],
+) {
+    let mut now = BTreeSet::new();
+    for id in outer.drain(..) {
+        match (replaced(id), named(id)) {
+            (false, _) => now.extend([id]),
+            (true, Some(id)) => now.extend([id]),
+            (true, None) => now.extend(reached),
+        }
+    }
+    outer.extend(now);
 }
 
 /// What ANY_VALUE is of.

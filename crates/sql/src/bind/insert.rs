@@ -198,7 +198,7 @@ impl ViewTarget {
                     *column = own;
                 }
             }
-            ExprKind::InsertedValue(column) | ExprKind::Default(Some(column)) => {
+            ExprKind::InsertedValue { column, .. } | ExprKind::Default(Some(column)) => {
                 if let Some(own) = self.column(column) {
                     *column = own;
                 }

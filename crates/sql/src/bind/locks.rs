@@ -82,10 +82,13 @@ fn collect<'p>(from: &'p mut From, through: Option<&(Arc<TableDef>, Arc<str>)>, 
             collect(&mut join.right, through, block);
         }
         From::Derived(Derived { query, alias, view, .. }) => match (view, &mut query.body) {
-            // Through a view that is merged, its tables are locked.
-            (Some(view), QueryBody::Select(select)) if view.merges => {
-                let own = (view.def.clone(), alias.clone());
-                collect(&mut select.from, Some(through.unwrap_or(&own)), block);
+            // Through a view that is merged, its tables are locked; one without a name has the block's own rows, of which
+            // ORDER BY is computed (see `distinct`).
+            (view, QueryBody::Select(select))
+                if view.as_ref().map_or(alias.is_empty(), |view| view.merges) =>
+            {
+                let own = view.as_ref().map(|view| (view.def.clone(), alias.clone()));
+                collect(&mut select.from, through.or(own.as_ref()), block);
             }
             _ => block.others.push(alias.clone()),
         },

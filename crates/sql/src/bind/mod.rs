@@ -8,6 +8,8 @@
 //!               ├─ aggregate.rs, window.rs, subquery.rs                  │
 //!               ├─ modify.rs     the query behind UPDATE and DELETE      │
 //!               ├─ views.rs, merge.rs, notes.rs                          │
+//!               ├─ indexed.rs    expressions that indexes have           │
+//!               ├─ zero_dates.rs zero dates that IS NULL finds           │
 //!               ├─ upsert.rs     names in ON DUPLICATE KEY UPDATE        │
 //!               └─ query.rs      WITH, set operations, VALUES, order   ──┘
 //! ```
@@ -17,11 +19,14 @@
 
 mod aggregate;
 mod catalog;
+mod distinct;
 mod expr;
 mod from;
 mod group;
+mod indexed;
 mod insert;
 mod json_table;
+mod labels;
 mod locks;
 mod merge;
 mod modify;
@@ -33,6 +38,7 @@ mod subquery;
 mod upsert;
 mod views;
 mod window;
+mod zero_dates;
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +51,7 @@ use avocet_types::expr::{Expr, Typer};
 use avocet_types::schema::TableDef;
 
 pub use avocet_types::error::unsupported;
-pub use catalog::{CatalogView, ColumnStatistics, TableStatistics};
+pub use catalog::{CatalogView, ColumnStatistics, PathStatistics, TableStatistics};
 pub use insert::{ViewTarget, through_view};
 pub use modify::reads_directly;
 pub use modify::{BoundCheck, Modification, ModifySpec, bind_modification};
@@ -91,6 +97,7 @@ pub fn bind_with_notes(
 /// defaults and ON DUPLICATE KEY UPDATE. Subqueries and aggregates are refused.
 pub struct TableBinder<'a> {
     binder: Binder<'a>,
+    table: Arc<TableDef>,
 }
 
 impl<'a> TableBinder<'a> {
@@ -106,7 +113,7 @@ impl<'a> TableBinder<'a> {
         binder.blocks.push(Block::new());
         let name: Arc<str> = alias.unwrap_or(&table.name).into();
         binder.push_base_table(table, name, alias.is_none());
-        Self { binder }
+        Self { binder, table: table.clone() }
     }
 
     /// Binds an expression of this clause.
@@ -121,6 +128,21 @@ impl<'a> TableBinder<'a> {
     pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
         let bound = self.expr(expr, Clause::Where)?;
         Ok(self.binder.typer.condition(bound))
+    }
+
+    /// A condition for rows that are looked for: columns that have an index stand for what they are computed from.
+    pub fn search_condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        let condition = self.condition(expr)?;
+        let mut bound = self.binder.zero_dates_of_table(condition, &self.table);
+        indexed::in_condition_of_table(&mut bound, &self.table);
+        Ok(bound)
+    }
+
+    /// A key that rows are sorted by, as above.
+    pub fn sort_key(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
+        let mut bound = self.expr(expr, Clause::Order)?;
+        indexed::in_sort_key_of_table(&mut bound, &self.table);
+        Ok(bound)
     }
 
     /// As [`Self::expr`], but subqueries may stand in it, whose answers are columns behind the table's:
@@ -230,6 +252,7 @@ impl<'a> Binder<'a> {
         if !self.views.is_empty() {
             self.merge_views(&mut body);
         }
+        self.read_indexed(&mut body);
         let mut locks = false;
         walk::for_each_scan_mut(&mut body, &mut |scan| {
             scan.columns.retain(|(_, id)| self.used.get(id.index()).copied().unwrap_or(false));
@@ -265,16 +288,22 @@ impl<'a> Binder<'a> {
     }
 
     fn add_column(&mut self, name: impl Into<Arc<str>>, ty: SqlType, nullable: bool) -> ColumnId {
-        self.columns.add(ColumnInfo { name: name.into(), ty, nullable, origin: None })
+        self.columns.add(ColumnInfo { name: name.into(), ty, nullable, origin: None, label: None })
     }
 
     /// A column that shows `expr`'s value under `name`; a plain column keeps its origin.
     fn add_projected(&mut self, name: impl Into<Arc<str>>, expr: &Expr) -> ColumnId {
-        let origin = walk::column_of(expr).and_then(|id| self.columns[id].origin.clone());
+        let nullable = expr.nullable || labels::may_become_null(expr);
+        let shown = walk::column_of(expr).map(|id| &self.columns[id]);
+        let origin = shown.and_then(|info| info.origin.clone());
+        let label = shown.and_then(|info| info.label.clone());
         let name = name.into();
-        let id = self.columns.add(ColumnInfo { name, ty: expr.ty, nullable: expr.nullable, origin });
+        let id = self.columns.add(ColumnInfo { name, ty: expr.ty, nullable, origin, label });
         if self.typer.is_coercible(expr) {
             self.typer.coercible_columns.insert(id.index());
+        }
+        if let Some(from) = walk::column_of(expr) {
+            self.copy_zeros(from, id);
         }
         id
     }
@@ -285,7 +314,15 @@ impl<'a> Binder<'a> {
         if self.typer.coercible_columns.contains(&id.index()) {
             self.typer.coercible_columns.insert(copy.index());
         }
+        self.copy_zeros(id, copy);
         copy
+    }
+
+    /// A column shows zeros as the one does that it is.
+    fn copy_zeros(&mut self, from: ColumnId, to: ColumnId) {
+        if let Some(width) = self.typer.zero_filled.get(&from.index()).copied() {
+            self.typer.zero_filled.insert(to.index(), width);
+        }
     }
 
     fn column_expr(&self, id: ColumnId) -> Expr {
@@ -313,9 +350,15 @@ impl<'a> Binder<'a> {
                     ty: def.ty,
                     nullable: def.nullable,
                     origin: Some(origin),
+                    label: None,
                 })
             })
             .collect();
+        for (id, column) in ids.iter().zip(&table.columns) {
+            if let Some(width) = column.zerofill {
+                self.typer.zero_filled.insert(id.index(), width);
+            }
+        }
         let keys = table
             .indexes
             .iter()
@@ -327,7 +370,7 @@ impl<'a> Binder<'a> {
             .collect();
         let columns = ids
             .iter()
-            .zip(&table.columns)
+            .zip(table.own_columns())
             .map(|(id, def)| {
                 let name = def.name.as_str().into();
                 ScopeColumn { name, id: *id, merged: false, invisible: def.invisible }
@@ -335,7 +378,8 @@ impl<'a> Binder<'a> {
             .collect();
         let database = qualified.then(|| table.database.as_str().into());
         let is_stored = !table.database.eq_ignore_ascii_case("information_schema");
-        self.block().tables.push(ScopeTable { database, name: alias, columns, is_stored, keys });
+        let hidden = ids[table.own_columns().len()..].to_vec();
+        self.block().tables.push(ScopeTable { database, name: alias, columns, is_stored, keys, hidden });
         ids
     }
 

@@ -170,6 +170,7 @@ impl Binder<'_> {
         refuse_moves(spec.tables, &assigned, &targets)?;
         self.block().clause = Clause::Where;
         let filter = spec.filter.map(|expr| self.condition(expr)).transpose()?;
+        let filter = filter.map(|filter| self.zero_dates_as_null(filter));
         let mut conditions = conditions;
         conditions.append(&mut self.block().partitions);
         let filter = self.all_of(conditions, filter);
@@ -352,7 +353,7 @@ impl Binder<'_> {
     /// A subquery reads a table that the statement changes, and not through a derived table: error 1093, or 1443 if a view is
     /// involved, unless both are the same one.
     fn refuse_own_reads(&self, subqueries: &[Subquery], target: &Target, verb: &str) -> Result<(), SqlError> {
-        let reads = |subquery: &&Subquery| reads_directly(&subquery.query, &target.table);
+        let reads = |subquery: &&Subquery| reads_directly(&subquery.query, &target.table, None);
         let Some(subquery) = subqueries.iter().find(reads) else { return Ok(()) };
         let through = self.merged_view(target.scope).map(|view| view.def.id);
         let other = view_that_reads(&subquery.query, &target.table);
@@ -507,26 +508,29 @@ fn over_row(value: Expr, target: &Target, inputs: &[ColumnId]) -> Expr {
     })
 }
 
-/// Whether a query or one of its subqueries reads a table, and not through a derived table.
-pub fn reads_directly(query: &QueryExpr, table: &TableDef) -> bool {
+/// Whether a query or one of its subqueries reads a table, and not through a derived table; with a name: under this name.
+pub fn reads_directly(query: &QueryExpr, table: &TableDef, name: Option<&str>) -> bool {
     match &query.body {
         QueryBody::Select(select) => {
-            from_reads(&select.from, table)
-                || select.subqueries.iter().any(|s| reads_directly(&s.query, table))
+            from_reads(&select.from, table, name)
+                || select.subqueries.iter().any(|s| reads_directly(&s.query, table, name))
         }
-        QueryBody::SetOperation(set) => reads_directly(&set.left, table) || reads_directly(&set.right, table),
-        QueryBody::Nested(inner) => reads_directly(inner, table),
+        QueryBody::SetOperation(set) => {
+            reads_directly(&set.left, table, name) || reads_directly(&set.right, table, name)
+        }
+        QueryBody::Nested(inner) => reads_directly(inner, table, name),
         QueryBody::Values(_) | QueryBody::JsonTable(_) => false,
     }
 }
 
-fn from_reads(from: &From, table: &TableDef) -> bool {
+fn from_reads(from: &From, table: &TableDef, name: Option<&str>) -> bool {
     match from {
-        From::Table(scan) => scan.table.id == table.id,
-        From::Join(join) => from_reads(&join.left, table) || from_reads(&join.right, table),
+        From::Table(scan) => scan.table.id == table.id && name.is_none_or(|name| *name == *scan.alias),
+        From::Join(join) => from_reads(&join.left, table, name) || from_reads(&join.right, table, name),
         // A view that is merged is its tables.
         From::Derived(derived) => {
-            derived.view.as_ref().is_some_and(|view| view.merges) && reads_directly(&derived.query, table)
+            derived.view.as_ref().is_some_and(|view| view.merges)
+                && reads_directly(&derived.query, table, name)
         }
         From::Dual | From::Cte(_) => false,
     }
@@ -537,7 +541,7 @@ fn view_that_reads<'q>(query: &'q QueryExpr, table: &TableDef) -> Option<&'q Der
     fn of_from<'q>(from: &'q From, table: &TableDef) -> Option<&'q Derived> {
         match from {
             From::Join(join) => of_from(&join.left, table).or_else(|| of_from(&join.right, table)),
-            From::Derived(derived) => Some(derived).filter(|_| from_reads(from, table)),
+            From::Derived(derived) => Some(derived).filter(|_| from_reads(from, table, None)),
             From::Dual | From::Table(_) | From::Cte(_) => None,
         }
     }

@@ -5,6 +5,7 @@ use avocet_types::expr::Expr;
 use avocet_types::{Datum, SqlType};
 
 use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
+use crate::bind::views::can_merge;
 use crate::bind::{Binder, locks, unsupported};
 use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
 use crate::plan::*;
@@ -173,6 +174,7 @@ impl Binder<'_> {
             columns,
             is_stored: false,
             keys: Vec::new(),
+            hidden: Vec::new(),
         });
         self.blocks.push(block);
         let bound = self.expr(expr);
@@ -239,6 +241,7 @@ impl Binder<'_> {
             }
             columns.push(column);
         }
+        self.label_as_computed(&columns);
         let left = self.project_over(left, lefts);
         let right = self.project_over(right, rights);
         let body = SetOperation { op, all, left, right, columns: columns.clone() };
@@ -298,6 +301,7 @@ impl Binder<'_> {
         let (body, levels, queries) = self.measured(|binder| binder.query(&cte.query))?;
         self.name_outputs(&body.outputs, &cte.columns)?;
         let columns = self.copy_columns(&body.outputs, false);
+        self.label_columns(&columns, &name, None, can_merge(&body));
         self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels, queries });
         Ok(Cte { id, name, body: CteBody::Plain(body), columns })
     }
@@ -329,6 +333,11 @@ impl Binder<'_> {
         let (seed, seed_levels, seed_queries) = self.measured(|binder| binder.body(left, &[]))?;
         self.name_outputs(&seed.outputs, &cte.columns)?;
         let columns = self.copy_columns(&seed.outputs, true);
+        // Of steps, too, so they are no stored columns.
+        for id in &columns {
+            self.columns[*id].origin = None;
+        }
+        self.label_as_computed(&columns);
         let at = self.ctes.len();
         self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels: 1, queries: 1 });
         let (step, levels, queries) = self.measured(|binder| binder.body(right, &[]))?;

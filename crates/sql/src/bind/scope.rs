@@ -55,6 +55,15 @@ pub struct ScopeTable {
     pub is_stored: bool,
     /// Sets of columns that determine the row: the primary key and unique keys without NULLs.
     pub keys: Vec<Vec<ColumnId>>,
+    /// Columns that no name reaches: of functional key parts.
+    pub hidden: Vec<ColumnId>,
+}
+
+impl ScopeTable {
+    /// All columns.
+    pub fn ids(&self) -> impl Iterator<Item = ColumnId> + '_ {
+        self.columns.iter().map(|column| column.id).chain(self.hidden.iter().copied())
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -19,8 +19,8 @@ pub(super) struct Item {
     pub expr: Expr,
 }
 
-/// A key of ORDER BY: a select item, or a value of its own.
-enum OrderKey {
+/// A key of ORDER BY: a select item, by its place, or a value of its own.
+pub(super) enum OrderKey {
     Item(usize),
     Hidden(Expr),
 }
@@ -53,6 +53,7 @@ impl Binder<'_> {
         self.block().windows = ast.windows.clone();
         self.block().clause = Clause::Where;
         let filter = ast.filter.as_ref().map(|expr| self.condition(expr)).transpose()?;
+        let filter = filter.map(|filter| self.zero_dates_as_null(filter));
         let selected = self.partitions_since(0);
         let mut filter = match (filter, selected) {
             (Some(filter), Some(selected)) => Some(self.typer.and(vec![filter, selected])),
@@ -113,53 +114,47 @@ impl Binder<'_> {
         having: Option<Expr>,
         distinct: bool,
         items: Vec<Item>,
-        order: Vec<(OrderKey, bool)>,
+        mut order: Vec<(OrderKey, bool)>,
     ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
         let mut projection: Vec<_> = items
             .into_iter()
             .map(|item| Projected { id: self.add_projected(item.name, &item.expr), expr: item.expr })
             .collect();
         let outputs: Vec<_> = projection.iter().map(|p| p.id).collect();
-        let mut keys = Vec::with_capacity(order.len());
-        for (i, (key, descending)) in order.into_iter().enumerate() {
-            let column = match key {
-                OrderKey::Item(item) => outputs[item],
-                OrderKey::Hidden(expr) => {
-                    match projection.iter().find(|p| p.expr == expr && !expr.is_volatile()) {
-                        Some(same) => same.id,
-                        None if distinct => return Err(self.not_in_select_list(&expr, i + 1)),
-                        None => {
-                            let id = self.add_projected("", &expr);
-                            projection.push(Projected { id, expr });
-                            id
-                        }
-                    }
+        for (key, _) in &mut order {
+            let OrderKey::Hidden(expr) = key else { continue };
+            match projection.iter().position(|p| p.expr == *expr && !expr.is_volatile()) {
+                Some(same) => *key = OrderKey::Item(same),
+                // Computed of the distinct rows, see below.
+                None if distinct => {}
+                None => {
+                    let id = self.add_projected("", expr);
+                    projection.push(Projected { id, expr: expr.clone() });
+                    *key = OrderKey::Item(projection.len() - 1);
                 }
-            };
-            if !keys.iter().any(|k: &SortKey| k.column == column) {
-                keys.push(SortKey { column, descending });
             }
         }
         let block = self.block();
         block.check_windows()?;
         let windows = std::mem::take(&mut block.window_functions);
+        if !windows.is_empty() {
+            self.label_as_gathered(&outputs);
+        }
+        let block = self.block();
         let subqueries = std::mem::take(&mut block.subqueries).into_iter().map(|s| s.subquery).collect();
         let select = Select { from, filter, aggregation, having, windows, projection, distinct, subqueries };
-        Ok((select, keys, outputs))
-    }
-
-    /// 3065
-    fn not_in_select_list(&self, expr: &Expr, position: usize) -> SqlError {
-        let column =
-            expr.columns().first().map(|id| self.full_name(ColumnId(*id as u32))).unwrap_or_default();
-        SqlError {
-            errno: 3065,
-            sqlstate: *b"HY000",
-            message: format!(
-                "Expression #{position} of ORDER BY clause is not in SELECT list, references column '{column}' which is \
-                 not in SELECT list; this is incompatible with DISTINCT"
-            ),
+        if order.iter().any(|(key, _)| matches!(key, OrderKey::Hidden(_))) {
+            return self.order_distinct(select, outputs, order);
         }
+        let mut sort = Vec::with_capacity(order.len());
+        for (key, descending) in order {
+            let OrderKey::Item(item) = key else { continue };
+            let column = select.projection[item].id;
+            if !sort.iter().any(|k: &SortKey| k.column == column) {
+                sort.push(SortKey { column, descending });
+            }
+        }
+        Ok((select, sort, outputs))
     }
 
     pub(super) fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {

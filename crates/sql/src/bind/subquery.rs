@@ -87,7 +87,7 @@ impl Binder<'_> {
         let mut converted = Vec::with_capacity(needles.len());
         let mut outputs = Vec::with_capacity(needles.len());
         for (needle, output) in needles.into_iter().zip(&query.outputs) {
-            let (needle, output) = self.comparable(needle, *output)?;
+            let (needle, output) = self.comparable(CompareOp::Eq, needle, *output)?;
             converted.push(needle);
             outputs.push(output);
         }
@@ -97,8 +97,8 @@ impl Binder<'_> {
         Ok(self.add_subquery(kind, query, outer, SqlType::BIGINT, nullable))
     }
 
-    /// The two sides of `left = column`, converted to what they compare as.
-    fn comparable(&mut self, left: Expr, column: ColumnId) -> Result<(Expr, Expr), SqlError> {
+    /// The two sides of `left op column`, converted to what they compare as.
+    fn comparable(&mut self, op: CompareOp, left: Expr, column: ColumnId) -> Result<(Expr, Expr), SqlError> {
         let right = self.column_expr(column);
         let left = self.settle(left, right.ty);
         // NULL on one side is of the other's type.
@@ -110,7 +110,7 @@ impl Binder<'_> {
         if self.typer.is_coercible(&left) {
             self.typer.coercible_columns.insert(STAND_IN.index());
         }
-        let compared = self.typer.compare(CompareOp::Eq, stand_in, right);
+        let compared = self.typer.compare(op, stand_in, right);
         self.typer.coercible_columns.remove(&STAND_IN.index());
         let compared = compared?;
         let (mut left_side, right_side) =
@@ -166,7 +166,7 @@ impl Binder<'_> {
         if query.outputs.len() != 1 {
             return Err(ErrorCode::OPERAND_COLUMNS.with(&[&1]));
         }
-        let (left, right) = self.comparable(left, query.outputs[0])?;
+        let (left, right) = self.comparable(comparison_of(op), left, query.outputs[0])?;
         let nullable = left.nullable || right.nullable;
         let query = self.project_over(query, vec![right]);
         let op = match comparison_of(op) {

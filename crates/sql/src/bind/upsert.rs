@@ -163,7 +163,7 @@ impl<'i> UpsertNames<'i> {
         let is_of_session = binder.is_of_session();
         let subqueries = has_subqueries.then(|| binder.into_subqueries());
         if let Some(query) = &subqueries
-            && reads_directly(&query.body, self.table)
+            && reads_directly(&query.body, self.table, None)
         {
             return Err(ErrorCode::UPDATE_TABLE_USED.with(&[&self.table.name]));
         }
@@ -182,7 +182,8 @@ impl<'i> UpsertNames<'i> {
         };
         let columns = self.targets.iter().enumerate().map(column).collect();
         let name = alias.name.as_str().into();
-        let table = ScopeTable { database: None, name, columns, is_stored: false, keys: Vec::new() };
+        let (keys, hidden) = (Vec::new(), Vec::new());
+        let table = ScopeTable { database: None, name, columns, is_stored: false, keys, hidden };
         binder.binder.block().tables.push(table);
     }
 
@@ -201,7 +202,19 @@ impl<'i> UpsertNames<'i> {
     /// Replaces names of the new row's columns and of the query's.
     fn rename(&self, expr: &mut Expr) -> Result<(), SqlError> {
         let renamed = match &expr.kind {
-            ExprKind::InsertedValue(column) => Some(of_new_row(&column.name)),
+            ExprKind::InsertedValue { database, table, column } => {
+                let of_table =
+                    |name: &Option<Ident>, own: &str| name.as_ref().is_none_or(|name| name.name == own);
+                if !of_table(table, &self.table.name) || !of_table(database, &self.table.database) {
+                    let name = column_name(database.as_ref(), table.as_ref(), column);
+                    return Err(ErrorCode::BAD_FIELD_ERROR.with(&[&name, &"field list"]));
+                }
+                if self.table.column(&column.name).is_none() {
+                    let name = column_name(database.as_ref(), table.as_ref(), column);
+                    return Err(ErrorCode::BAD_FIELD_ERROR.with(&[&name, &"field list"]));
+                }
+                Some(of_new_row(&column.name))
+            }
             ExprKind::Column { database, table, column } => {
                 let same = |other: &Expr| is_same_name(&other.kind, &expr.kind);
                 match self.of_query.iter().position(same) {
@@ -319,7 +332,7 @@ fn is_in(
 
 fn ident_of(kind: &ExprKind) -> &Ident {
     match kind {
-        ExprKind::InsertedValue(column) | ExprKind::Column { column, .. } => column,
+        ExprKind::InsertedValue { column, .. } | ExprKind::Column { column, .. } => column,
         _ => unreachable!("only names are renamed"),
     }
 }

@@ -211,8 +211,7 @@ impl<'f, 'q> Reader<'f, 'q> {
                 self.expr(value);
             }
             K::Default(column) => self.column(None, None, column.as_ref()),
-            K::InsertedValue(column) => self.column(None, None, Some(column)),
-            K::Column { database, table, column } => {
+            K::InsertedValue { database, table, column } | K::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), Some(column));
             }
             K::Unary { expr, .. }

@@ -13,6 +13,8 @@ pub enum Place<'n> {
     Default(&'n str),
     /// The values of this generated column.
     Generated(&'n str),
+    /// A key part of this index.
+    KeyPart(&'n str),
     /// The condition of this CHECK constraint.
     Check(&'n str),
 }
@@ -71,6 +73,7 @@ impl Place<'_> {
             Self::Generated(name) => {
                 ErrorCode::GENERATED_COLUMN_NAMED_FUNCTION_IS_NOT_ALLOWED.with(&[&name, &function])
             }
+            Self::KeyPart(index) => ErrorCode::FUNCTIONAL_INDEX_FUNCTION_IS_NOT_ALLOWED.with(&[&index]),
             Self::Check(name) => {
                 ErrorCode::CHECK_CONSTRAINT_NAMED_FUNCTION_IS_NOT_ALLOWED.with(&[&name, &function])
             }
@@ -81,13 +84,14 @@ impl Place<'_> {
         match self {
             Self::Default(name) => ErrorCode::DEFAULT_VAL_GENERATED_FUNCTION_IS_NOT_ALLOWED.with(&[&name]),
             Self::Generated(name) => ErrorCode::GENERATED_COLUMN_FUNCTION_IS_NOT_ALLOWED.with(&[&name]),
+            Self::KeyPart(index) => ErrorCode::FUNCTIONAL_INDEX_FUNCTION_IS_NOT_ALLOWED.with(&[&index]),
             Self::Check(name) => ErrorCode::CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED.with(&[&name]),
         }
     }
 
     fn has_variable(self) -> SqlError {
         match self {
-            Self::Default(name) | Self::Generated(name) => {
+            Self::Default(name) | Self::Generated(name) | Self::KeyPart(name) => {
                 ErrorCode::DEFAULT_VAL_GENERATED_VARIABLES.with(&[&name])
             }
             Self::Check(name) => ErrorCode::CHECK_CONSTRAINT_VARIABLES.with(&[&name]),
@@ -97,7 +101,8 @@ impl Place<'_> {
     fn takes(self, function: Function) -> bool {
         let is_default = matches!(self, Self::Default(_));
         // SYSDATE() is allowed in conditions, whatever it gives.
-        let is_sysdate = function == Function::Sysdate && matches!(self, Self::Generated(_));
+        let is_sysdate =
+            function == Function::Sysdate && matches!(self, Self::Generated(_) | Self::KeyPart(_));
         !NEVER.contains(&function) && !is_sysdate && (is_default || !ONLY_DEFAULTS.contains(&function))
     }
 
@@ -117,7 +122,10 @@ impl Place<'_> {
             | ExprKind::AssignVariable { .. } => {
                 return Err(self.has_variable());
             }
-            ExprKind::InsertedValue(_) => return Err(self.disallowed("values")),
+            ExprKind::InsertedValue { .. } => return Err(self.disallowed("values")),
+            ExprKind::Default(_) if matches!(self, Self::KeyPart(_)) => {
+                return Err(self.disallowed("default"));
+            }
             ExprKind::Aggregate(_) => return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[])),
             ExprKind::Window(call) => {
                 return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_USE.with(&[&call.name.to_lowercase()]));

@@ -17,6 +17,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
 use avocet_types::key::KeyLayout;
 use avocet_types::schema::IndexPart;
+use avocet_types::temporal::ZeroDates;
 use avocet_types::{ColumnDef, Datum, IndexKind, SqlType, TableDef, Value};
 
 use crate::bind::{Clause, TableBinder};
@@ -199,6 +200,15 @@ impl Partitioning {
 /// The columns that a table's partitions are made by.
 pub fn columns_of(table: &TableDef) -> Result<Vec<usize>, SqlError> {
     table.partitioning.as_ref().map_or_else(|| Ok(Vec::new()), |text| read(text)?.columns(table))
+}
+
+/// Those of them that it names: KEY () is made by the primary key, whatever its columns are called.
+pub fn named_columns_of(table: &TableDef) -> Result<Vec<usize>, SqlError> {
+    let Some(text) = &table.partitioning else { return Ok(Vec::new()) };
+    let Partitioning { function, sub, .. } = read(text)?;
+    let functions = std::iter::once(&function).chain(sub.as_ref().map(|sub| &sub.function));
+    let named = functions.filter(|function| function.expr.is_some() || !function.columns.is_empty());
+    Ok(named.map(|function| function.columns(table)).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Names of partitions are told apart as those of columns are.
@@ -490,7 +500,8 @@ fn converted(text: &str, column: &ColumnDef) -> Result<Value, SqlError> {
     let value = constant(&expr, source)?;
     let ty = type_of(&expr, source)?;
     let nullable = ColumnDef { nullable: true, ..column.clone() };
-    let stored = store_column(value, &ty, &nullable, &ConvertContext::STRICT_UTC)
+    let convert = ConvertContext { zero_dates: ZeroDates::ALLOWED, ..ConvertContext::STRICT_UTC };
+    let stored = store_column(value, &ty, &nullable, &convert)
         .map_err(|problem| avocet_types::error::store_error(&problem, &column.name, 1))?;
     Ok(stored.value.into_owned())
 }

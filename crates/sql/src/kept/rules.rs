@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{Expr, RowProgram, Typer};
-use avocet_types::{Collation, DefaultValue, RowRules, TableDef};
+use avocet_types::expr::{Expr, RowProgram, SqlMode, Typer};
+use avocet_types::{Collation, DefaultValue, RowRules, SqlType, TableDef};
 
 use crate::bind::{CatalogView, Clause, TableBinder, TableStatistics};
 use crate::parse::ast::VariableScope;
@@ -29,8 +29,11 @@ impl CatalogView for Nothing {
         None
     }
 
+    /// Whatever the mode let in that the definition was made in stays in it.
     fn typer(&self) -> Typer {
-        Typer::default()
+        let mut typer = Typer::default();
+        typer.sql_mode = typer.sql_mode.without(SqlMode::NO_ZERO_DATE).without(SqlMode::NO_ZERO_IN_DATE);
+        typer
     }
 
     fn system_variable(&self, _scope: VariableScope, name: &str) -> Result<Expr, SqlError> {
@@ -47,13 +50,22 @@ impl CatalogView for Nothing {
 }
 
 /// A kept text over the columns of its table, by their positions.
-pub(super) fn bind_expr(text: &str, table: &Arc<TableDef>, is_condition: bool) -> Result<Expr, SqlError> {
+pub(crate) fn bind_expr(text: &str, table: &Arc<TableDef>, is_condition: bool) -> Result<Expr, SqlError> {
     let expr = super::parse(text)?;
     let mut binder = TableBinder::new(text.as_bytes(), &Nothing, &[], table, None);
     match is_condition {
         true => binder.condition(&expr),
         false => binder.expr(&expr, Clause::Select),
     }
+}
+
+/// The type of a kept text's values over the columns of its table, and whether they may be NULL.
+///
+/// # Errors
+/// What is wrong with the expression: its functions' arguments, its collations.
+pub fn type_of(text: &str, table: &TableDef) -> Result<(SqlType, bool), SqlError> {
+    let bound = bind_expr(text, &Arc::new(table.clone()), false)?;
+    Ok((bound.ty, bound.nullable))
 }
 
 /// A kept text over the columns of its table.

@@ -226,8 +226,12 @@ pub enum ExprKind {
         all: bool,
         query: Box<Query>,
     },
-    /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
-    InsertedValue(Ident),
+    /// `VALUES(column)`: in ON DUPLICATE KEY UPDATE what the row would have had, elsewhere NULL.
+    InsertedValue {
+        database: Option<Ident>,
+        table: Option<Ident>,
+        column: Ident,
+    },
     /// Known, but not served: to be refused by this name.
     Unsupported(&'static str),
 }
@@ -357,6 +361,7 @@ pub struct TypeSpec {
     /// Of ENUM and SET.
     pub values: Vec<String>,
     pub unsigned: bool,
+    pub zerofill: bool,
     pub charset: Option<String>,
     pub collation: Option<String>,
     /// `BINARY` after a character type: the charset's binary collation.
@@ -377,7 +382,16 @@ impl TypeSpec {
             "BOOL"
                 | "BOOLEAN"
                 | "DATE"
+                | "GEOMCOLLECTION"
+                | "GEOMETRY"
+                | "GEOMETRYCOLLECTION"
                 | "JSON"
+                | "LINESTRING"
+                | "MULTILINESTRING"
+                | "MULTIPOINT"
+                | "MULTIPOLYGON"
+                | "POINT"
+                | "POLYGON"
                 | "SERIAL"
                 | "TINYTEXT"
                 | "TINYBLOB"

@@ -28,9 +28,19 @@ struct TableParts {
 /// What stands behind an index's columns.
 #[derive(Default)]
 struct IndexOptions {
+    is_rtree: bool,
     comment: Option<String>,
     invisible: bool,
     parser: Option<String>,
+}
+
+/// The kind of a key that is USING RTREE: a SPATIAL one.
+fn kind_of(kind: IndexSpecKind, is_rtree: bool) -> ParseResult<IndexSpecKind> {
+    match kind {
+        IndexSpecKind::Secondary if is_rtree => Ok(IndexSpecKind::Spatial),
+        _ if is_rtree => Err(unserved("USING RTREE")),
+        kind => Ok(kind),
+    }
 }
 
 /// Whether a word begins a column's type; those that are not served are refused by name later.
@@ -189,11 +199,13 @@ impl Parser<'_> {
 
     fn create_index(&mut self, kind: IndexSpecKind) -> ParseResult<StatementKind> {
         let name = Some(self.ident()?);
-        self.index_type()?;
+        let is_rtree = self.index_type()?;
         self.expect("ON")?;
         let table = self.object_name()?;
         let parts = self.index_parts()?;
-        let IndexOptions { comment, invisible, parser } = self.index_options(kind)?;
+        let options = self.index_options(kind)?;
+        let kind = kind_of(kind, is_rtree || options.is_rtree)?;
+        let IndexOptions { comment, invisible, parser, .. } = options;
         let how = self.alter_options()?;
         let index = IndexSpec { kind, name, parts, comment, invisible, parser };
         Ok(StatementKind::CreateIndex { table, index, how })
@@ -331,21 +343,21 @@ impl Parser<'_> {
     /// After the words that name its kind.
     fn index_spec(&mut self, kind: IndexSpecKind, constraint: Option<Ident>) -> ParseResult<IndexSpec> {
         let own_name = if self.is_ident() && !self.is_word("USING") { Some(self.ident()?) } else { None };
-        self.index_type()?;
+        let is_rtree = self.index_type()?;
         let parts = self.index_parts()?;
-        let IndexOptions { comment, invisible, parser } = self.index_options(kind)?;
+        let options = self.index_options(kind)?;
+        let kind = kind_of(kind, is_rtree || options.is_rtree)?;
+        let IndexOptions { comment, invisible, parser, .. } = options;
         Ok(IndexSpec { kind, name: own_name.or(constraint), parts, comment, invisible, parser })
     }
 
-    /// `USING BTREE | HASH`: every index is a B+-tree.
-    fn index_type(&mut self) -> ParseResult<()> {
-        if self.eat("USING") || self.eat("TYPE") {
-            let ty = self.eat_any(&["BTREE", "HASH", "RTREE"]).ok_or_else(|| self.error())?;
-            if ty == "RTREE" {
-                return Err(unserved("USING RTREE"));
-            }
+    /// `USING BTREE | HASH | RTREE`: what has entries is a B+-tree. Whether it says RTREE.
+    fn index_type(&mut self) -> ParseResult<bool> {
+        if !(self.eat("USING") || self.eat("TYPE")) {
+            return Ok(false);
         }
-        Ok(())
+        let ty = self.eat_any(&["BTREE", "HASH", "RTREE"]).ok_or_else(|| self.error())?;
+        Ok(ty == "RTREE")
     }
 
     fn index_parts(&mut self) -> ParseResult<Vec<IndexPartSpec>> {
@@ -355,8 +367,8 @@ impl Parser<'_> {
                 p.advance();
                 let expr = p.expr()?;
                 p.expect_op(Op::RParen)?;
-                p.eat_any(&["ASC", "DESC"]);
-                return Ok(IndexPartSpec::Expr(expr));
+                let descending = p.eat_any(&["ASC", "DESC"]) == Some("DESC");
+                return Ok(IndexPartSpec::Expr { expr, descending });
             }
             let name = p.ident()?;
             let prefix_len = p.optional_number()?.map(|len| u32::try_from(len).unwrap_or(u32::MAX));
@@ -384,8 +396,10 @@ impl Parser<'_> {
             } else if self.eat("KEY_BLOCK_SIZE") {
                 self.eat_op(Op::Eq);
                 self.unsigned()?;
-            } else if self.is_any_word(&["USING", "TYPE"]) {
-                self.index_type()?;
+            } else if !matches!(kind, IndexSpecKind::Fulltext | IndexSpecKind::Spatial)
+                && self.is_any_word(&["USING", "TYPE"])
+            {
+                options.is_rtree = self.index_type()?;
             } else if kind == IndexSpecKind::Fulltext && self.eat_all(&["WITH", "PARSER"]) {
                 options.parser = Some(self.ident()?.name);
             } else if let Some(word) = self.eat_any(&["VISIBLE", "INVISIBLE"]) {
@@ -462,6 +476,7 @@ impl Parser<'_> {
             checks: Vec::new(),
             generated: None,
             invisible: false,
+            srid: None,
         };
         if column.ty.name == "SERIAL" {
             column.nullable = Some(false);
@@ -522,6 +537,10 @@ impl Parser<'_> {
             column.comment = Some(self.string()?);
         } else if self.eat("COLLATE") {
             column.ty.collation = Some(self.name()?);
+        } else if self.eat("SRID") {
+            let srid = self.unsigned()?;
+            let out_of_range = || refused(ErrorCode::DATA_OUT_OF_RANGE.with(&[&"SRID", &"SRID"]));
+            column.srid = Some(u32::try_from(srid).map_err(|_| out_of_range())?);
         } else if self.eat("REFERENCES") {
             column.references = Some(self.reference()?);
         } else if self.is_any_word(&["CONSTRAINT", "CHECK"]) {
@@ -547,7 +566,7 @@ impl Parser<'_> {
 
     /// Attributes that would be missed if they were dropped.
     fn no_hidden_attributes(&self) -> ParseResult<()> {
-        const UNSERVED: &[&str] = &["SRID", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTO_RANDOM"];
+        const UNSERVED: &[&str] = &["ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTO_RANDOM"];
         match UNSERVED.iter().find(|word| self.is_word(word)) {
             Some(word) => Err(unserved(word)),
             None => Ok(()),
@@ -631,6 +650,7 @@ impl Parser<'_> {
             args: Vec::new(),
             values: Vec::new(),
             unsigned: false,
+            zerofill: false,
             charset: national.then(|| "utf8mb3".into()),
             collation: None,
             binary: false,
@@ -664,7 +684,7 @@ impl Parser<'_> {
         while let Some(word) = self.eat_any(&["SIGNED", "UNSIGNED", "ZEROFILL"]) {
             match word {
                 "UNSIGNED" => ty.unsigned = true,
-                "ZEROFILL" => return Err(unserved("ZEROFILL")),
+                "ZEROFILL" => (ty.unsigned, ty.zerofill) = (true, true),
                 _ => {}
             }
         }

@@ -1,10 +1,10 @@
-//! FLUSH, ANALYZE, CHECK, CHECKSUM and OPTIMIZE.
+//! FLUSH, PURGE BINARY LOGS, ANALYZE, CHECK, CHECKSUM and OPTIMIZE.
 
-use crate::parse::ast::ObjectName;
+use crate::parse::ast::{Expr, ExprKind, ObjectName};
 use crate::parse::error::ParseResult;
 use crate::parse::parser::Parser;
 use crate::parse::refuse::unserved;
-use crate::parse::statement::StatementKind;
+use crate::parse::statement::{PurgeLogs, StatementKind};
 
 /// What FLUSH may name besides tables.
 const FLUSHED: &[&str] = &[
@@ -36,6 +36,18 @@ impl Parser<'_> {
         let what = FLUSHED.iter().find(known).ok_or_else(|| self.error())?;
         what.split(' ').for_each(|_| self.advance());
         Ok(what)
+    }
+
+    /// After PURGE BINARY LOGS.
+    pub(super) fn purge_logs(&mut self) -> ParseResult<StatementKind> {
+        if self.eat("TO") {
+            return Ok(StatementKind::PurgeLogs(PurgeLogs::To(self.string()?)));
+        }
+        self.expect("BEFORE")?;
+        let moment = self.expr()?;
+        let span = moment.span;
+        let seconds = ExprKind::Function { name: "UNIX_TIMESTAMP".into(), args: vec![moment] };
+        Ok(StatementKind::PurgeLogs(PurgeLogs::Before(Box::new(Expr { kind: seconds, span }))))
     }
 
     fn flush_tables(&mut self) -> ParseResult<StatementKind> {

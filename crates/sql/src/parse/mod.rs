@@ -31,6 +31,7 @@ mod refuse;
 mod replica;
 pub mod statement;
 mod walk;
+mod windows;
 
 #[cfg(test)]
 mod tests;
@@ -50,18 +51,26 @@ use avocet_types::error::ErrorCode;
 /// Parses all statements of `source`, which are separated by semicolons. Empty ones between semicolons are left out;
 /// text without any statement gives a single [`StatementKind::Empty`], or [`StatementKind::Comment`] if it holds comments.
 pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
+    let (statements, error) = Parser::new(source, mode).statements();
+    error.map_or(Ok(statements), Err)
+}
+
+/// As [`parse`], of a text to be run: what stands before a syntax error is run, and the statement with the error is one that is
+/// [refused](StatementKind::Refused).
+///
+/// # Errors
+/// If the first statement has one.
+pub fn parse_up_to_error(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
     let mut parser = Parser::new(source, mode);
-    let mut statements = Vec::new();
-    while !parser.at_end() {
-        let statement = parser.statement()?;
-        if statement.kind != StatementKind::Empty {
-            statements.push(statement);
+    let (mut statements, error) = parser.statements();
+    match error {
+        Some(error) if statements.is_empty() => return Err(error),
+        Some(error) => {
+            let span = ast::Span { start: parser.statement_start(), end: source.len() as u32 };
+            let kind = StatementKind::Refused(Box::new(error.into()));
+            statements.push(Statement::without_params(kind, span));
         }
-    }
-    if statements.is_empty() {
-        let blank = source.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';');
-        let kind = if blank { StatementKind::Empty } else { StatementKind::Comment };
-        statements.push(Statement::without_params(kind, ast::Span::default()));
+        None => {}
     }
     Ok(statements)
 }
@@ -88,8 +97,27 @@ pub fn parse_partition_by(source: &[u8], mode: SqlMode) -> ParseResult<statement
 }
 
 impl Parser<'_> {
+    /// All statements, or those before the first error.
+    fn statements(&mut self) -> (Vec<Statement>, Option<ParseError>) {
+        let mut statements = Vec::new();
+        while !self.at_end() {
+            match self.statement() {
+                Ok(statement) if statement.kind == StatementKind::Empty => {}
+                Ok(statement) => statements.push(statement),
+                Err(error) => return (statements, Some(error)),
+            }
+        }
+        if statements.is_empty() {
+            let blank = self.source.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b';');
+            let kind = if blank { StatementKind::Empty } else { StatementKind::Comment };
+            statements.push(Statement::without_params(kind, ast::Span::default()));
+        }
+        (statements, None)
+    }
+
     /// One statement and the semicolon after it.
     fn statement(&mut self) -> ParseResult<Statement> {
+        self.begin_statement();
         self.params = 0;
         self.height = 0;
         self.limit_params.clear();
@@ -210,6 +238,7 @@ impl Parser<'_> {
             "FLUSH" => self.flush()?,
             "ANALYZE" => StatementKind::Analyze(self.maintained_tables("ANALYZE")?),
             "CHECK" if self.eat("REPLICATION") => self.check_replication()?,
+            "PROMOTE" if self.eat("REPLICA") => self.promote_replica()?,
             "CHECK" => self.check_tables()?,
             "CHECKSUM" => self.checksum_tables()?,
             "OPTIMIZE" => StatementKind::Optimize(self.maintained_tables("OPTIMIZE")?),
@@ -244,6 +273,7 @@ impl Parser<'_> {
             "START" if self.eat("REPLICA") => self.start_replica()?,
             "STOP" if self.eat("REPLICA") => self.stop_replica()?,
             "RESET" if self.eat("REPLICA") => self.reset_replica()?,
+            "PURGE" if self.eat_all(&["BINARY", "LOGS"]) => self.purge_logs()?,
             "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
             "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
             | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "REPAIR" | "SIGNAL" | "RESIGNAL" | "GET"

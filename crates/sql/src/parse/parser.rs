@@ -54,6 +54,8 @@ pub struct Parser<'a> {
     /// The comments of optimizer hints.
     hints: Vec<Span>,
     at: usize,
+    /// Where the text of the current statement begins: behind the last one's semicolon.
+    statement_start: usize,
     depth: u32,
     /// The height of the tallest tree that was read since the innermost [`Parser::apart`] began.
     tall: u32,
@@ -86,6 +88,7 @@ impl<'a> Parser<'a> {
             tokens,
             hints,
             at: 0,
+            statement_start: 0,
             depth: 0,
             tall: 0,
             height: 0,
@@ -437,6 +440,19 @@ impl<'a> Parser<'a> {
         self.depth -= levels;
     }
 
+    /// The first byte of the current statement that is no blank.
+    pub(super) fn statement_start(&self) -> u32 {
+        let text = &self.source[self.statement_start..];
+        (self.statement_start + text.len() - text.trim_ascii_start().len()) as u32
+    }
+
+    pub(super) fn begin_statement(&mut self) {
+        self.statement_start = match self.at {
+            0 => 0,
+            at => self.tokens[at - 1].span.end as usize,
+        };
+    }
+
     /// Between statements: one that was refused half-way has not given its levels back.
     pub(super) fn restart_depth(&mut self) {
         self.depth = 0;
@@ -454,7 +470,9 @@ impl<'a> Parser<'a> {
         let start = self.span().start as usize;
         let rest = &self.source[start..];
         let near = String::from_utf8_lossy(&rest[..rest.len().min(NEAR_LEN)]);
-        let line = 1 + self.source[..start].iter().filter(|b| **b == b'\n').count();
+        // MySQL's lines are those of the statement.
+        let begin = (self.statement_start() as usize).min(start);
+        let line = 1 + self.source[begin..start].iter().filter(|b| **b == b'\n').count();
         (near.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned(), line)
     }
 }

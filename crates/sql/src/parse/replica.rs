@@ -1,4 +1,4 @@
-//! CHANGE REPLICATION SOURCE, and START, STOP and RESET REPLICA.
+//! CHANGE REPLICATION SOURCE, START, STOP and RESET REPLICA, and PROMOTE REPLICA, which is Avocet's own.
 //!
 //! Every option of MySQL 8.4 is known. One that asks for what there is not is refused by name.
 
@@ -8,7 +8,7 @@ use crate::parse::error::ParseResult;
 use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
 use crate::parse::refuse::{refused, unserved};
-use crate::parse::statement::{SourceOptions, StatementKind};
+use crate::parse::statement::{PromoteAction, PromoteOptions, PromoteVerify, SourceOptions, StatementKind};
 
 /// Options that would have to change what is done, and cannot.
 const UNSERVED: &[&str] = &[
@@ -134,6 +134,70 @@ impl Parser<'_> {
         let all = self.eat("ALL");
         self.only_channel()?;
         Ok(StatementKind::ResetReplica { all })
+    }
+
+    /// After PROMOTE REPLICA: `CHECK` or `UNDO` or neither, and options.
+    pub(super) fn promote_replica(&mut self) -> ParseResult<StatementKind> {
+        let action = match self.eat_any(&["CHECK", "UNDO"]) {
+            Some("CHECK") => PromoteAction::Check,
+            Some(_) => PromoteAction::Undo,
+            None => PromoteAction::Promote,
+        };
+        let mut options = PromoteOptions { action, ..PromoteOptions::default() };
+        if !self.at_statement_end() {
+            loop {
+                self.promote_option(&mut options)?;
+                if !self.eat_op(Op::Comma) {
+                    break;
+                }
+            }
+        }
+        Ok(StatementKind::PromoteReplica(Box::new(options)))
+    }
+
+    fn promote_option(&mut self, options: &mut PromoteOptions) -> ParseResult<()> {
+        const NAMES: [&str; 7] = [
+            "TIMEOUT",
+            "VERIFY",
+            "VERIFY_TABLES",
+            "ALLOW_LEFT_OUT",
+            "ACCOUNTS",
+            "SOURCE_USER",
+            "SOURCE_PASSWORD",
+        ];
+        let Some(name) = self.eat_any(&NAMES) else { return Err(self.error()) };
+        self.expect_op(Op::Eq)?;
+        match name {
+            "TIMEOUT" => {
+                let seconds = self.unsigned()?.try_into().ok().filter(|seconds| *seconds > 0);
+                let wrong = || refused(ErrorCode::WRONG_ARGUMENTS.with(&[&name]));
+                options.timeout_seconds = Some(seconds.ok_or_else(wrong)?);
+            }
+            "VERIFY" => {
+                let all = [
+                    ("BEFORE", PromoteVerify::Before),
+                    ("STOPPED", PromoteVerify::Stopped),
+                    ("BOTH", PromoteVerify::Both),
+                    ("NONE", PromoteVerify::None),
+                ];
+                let found = all.into_iter().find(|(word, _)| self.eat(word));
+                options.verify = found.ok_or_else(|| self.error())?.1;
+            }
+            "VERIFY_TABLES" => options.verify_tables = self.strings()?,
+            "ALLOW_LEFT_OUT" => options.allow_left_out = self.strings()?,
+            "ACCOUNTS" => options.accounts = self.unsigned()? != 0,
+            "SOURCE_USER" => options.source_user = Some(self.string()?),
+            _ => options.source_password = Some(self.string()?),
+        }
+        Ok(())
+    }
+
+    /// Texts in parentheses.
+    fn strings(&mut self) -> ParseResult<Vec<String>> {
+        self.expect_op(Op::LParen)?;
+        let strings = self.comma_separated(Self::string)?;
+        self.expect_op(Op::RParen)?;
+        Ok(strings)
     }
 
     /// The threads that receive and apply begin and end together: both may be named, but not one.

@@ -221,6 +221,8 @@ pub enum StatementKind {
     },
     /// What is flushed, in upper case: `PRIVILEGES`, `TABLES`, `BINARY LOGS`, …
     Flush(Vec<&'static str>),
+    /// PURGE BINARY LOGS
+    PurgeLogs(PurgeLogs),
     /// All that is persisted if no variable is named.
     ResetPersist {
         name: Option<String>,
@@ -251,6 +253,8 @@ pub enum StatementKind {
     ChangeSource(Box<SourceOptions>),
     StartReplica,
     StopReplica,
+    /// `PROMOTE REPLICA …`, which is Avocet's own.
+    PromoteReplica(Box<PromoteOptions>),
     /// `all`: the source is forgotten, too.
     ResetReplica {
         all: bool,
@@ -280,6 +284,46 @@ pub struct SourceOptions {
     /// A file of the server's machine.
     pub ssl_ca: Option<String>,
     pub ssl_verify_server_cert: Option<bool>,
+}
+
+/// What PROMOTE REPLICA is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromoteOptions {
+    pub action: PromoteAction,
+    /// The longest time that the source takes no writes before this server does, or the source again.
+    pub timeout_seconds: Option<u32>,
+    pub verify: PromoteVerify,
+    /// Tables that are compared, written as those below; all if none is named.
+    pub verify_tables: Vec<String>,
+    /// Tables that need not be here: `db.table`, `db`, with `*` for any part.
+    pub allow_left_out: Vec<String>,
+    /// The source's accounts are made here.
+    pub accounts: bool,
+    /// Who stops writes at the source, if not the account that follows it.
+    pub source_user: Option<String>,
+    pub source_password: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromoteAction {
+    #[default]
+    Promote,
+    /// Only says whether it could, and what it would leave behind.
+    Check,
+    /// Gives the source its writes back after a promotion that did not come to its end.
+    Undo,
+}
+
+/// When tables are compared with the source's by value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromoteVerify {
+    /// While the source is still written to, so that nobody waits.
+    #[default]
+    Before,
+    /// While it takes no writes.
+    Stopped,
+    Both,
+    None,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -545,4 +589,13 @@ impl ShowKind {
 pub enum PrepareSource {
     Text(String),
     UserVariable(String),
+}
+
+/// Which files of the binary log PURGE deletes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PurgeLogs {
+    /// Those before this one.
+    To(String),
+    /// Those that ended before a moment, in seconds since 1970.
+    Before(Box<Expr>),
 }

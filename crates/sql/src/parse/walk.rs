@@ -53,7 +53,7 @@ impl Expr {
             | K::Window(_)
             | K::Subquery(_)
             | K::Exists(_)
-            | K::InsertedValue(_)
+            | K::InsertedValue { .. }
             | K::Unsupported(_) => Vec::new(),
         }
     }

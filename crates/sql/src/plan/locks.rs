@@ -57,7 +57,7 @@ pub fn lock_queries(bound: &BoundQuery) -> Option<Vec<LockQuery>> {
     for_each_scan_mut(&mut body, &mut |scan| {
         if scan.lock.is_some() {
             let (name, ty) = ("".into(), SqlType::BIGINT_UNSIGNED);
-            let row_id = columns.add(ColumnInfo { name, ty, nullable: true, origin: None });
+            let row_id = columns.add(ColumnInfo { name, ty, nullable: true, origin: None, label: None });
             scan.columns.push((scan.table.columns.len(), row_id));
         }
     });

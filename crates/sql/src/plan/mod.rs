@@ -108,6 +108,20 @@ pub struct ColumnInfo {
     pub nullable: bool,
     /// The stored column that this is, unchanged; absent for computed values.
     pub origin: Option<ColumnOrigin>,
+    /// What it came through; absent for columns of stored tables, and for computed values.
+    pub label: Option<ColumnLabel>,
+}
+
+/// How clients are told of a column of a derived table, a common table expression or a view.
+#[derive(Clone, Debug)]
+pub struct ColumnLabel {
+    /// The name by which the query calls the table.
+    pub table: Arc<str>,
+    /// The view, or what else is not the stored table.
+    pub org_table: Option<Arc<str>>,
+    pub org_name: Arc<str>,
+    /// The stored table's keys are told of.
+    pub keeps_keys: bool,
 }
 
 #[derive(Clone, Debug)]

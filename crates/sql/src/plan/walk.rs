@@ -175,6 +175,43 @@ pub fn for_each_query<'q>(query: &'q QueryExpr, visit: &mut dyn FnMut(&'q QueryE
     }
 }
 
+/// As [`for_each_query`], to be changed; those within a query come first.
+pub fn for_each_query_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut QueryExpr)) {
+    for cte in &mut query.ctes {
+        match &mut cte.body {
+            CteBody::Plain(body) => for_each_query_mut(body, visit),
+            CteBody::Recursive { seed, step, .. } => {
+                for_each_query_mut(seed, visit);
+                for_each_query_mut(step, visit);
+            }
+        }
+    }
+    match &mut query.body {
+        QueryBody::Select(select) => {
+            queries_of_from_mut(&mut select.from, visit);
+            select.subqueries.iter_mut().for_each(|s| for_each_query_mut(&mut s.query, visit));
+        }
+        QueryBody::SetOperation(set) => {
+            for_each_query_mut(&mut set.left, visit);
+            for_each_query_mut(&mut set.right, visit);
+        }
+        QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
+        QueryBody::Nested(inner) => for_each_query_mut(inner, visit),
+    }
+    visit(query);
+}
+
+fn queries_of_from_mut(from: &mut From, visit: &mut dyn FnMut(&mut QueryExpr)) {
+    match from {
+        From::Dual | From::Table(_) | From::Cte(_) => {}
+        From::Derived(derived) => for_each_query_mut(&mut derived.query, visit),
+        From::Join(join) => {
+            queries_of_from_mut(&mut join.left, visit);
+            queries_of_from_mut(&mut join.right, visit);
+        }
+    }
+}
+
 fn queries_of_from<'q>(from: &'q From, visit: &mut dyn FnMut(&'q QueryExpr)) {
     match from {
         From::Dual | From::Table(_) | From::Cte(_) => {}

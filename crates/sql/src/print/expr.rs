@@ -581,12 +581,12 @@ fn decimal(text: &str) -> String {
 
 /// A temporal literal with all its digits, if it is one.
 fn temporal(kind: TemporalKind, text: &str) -> String {
-    use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
+    use avocet_types::temporal::{TimeZone, ZeroDates, date_of, parse_datetime, parse_time};
     use avocet_types::text::to_text;
     use avocet_types::{Datum, SqlType};
     let parsed = match kind {
         TemporalKind::Time => parse_time(text.as_bytes(), TimeZone::UTC),
-        _ => parse_datetime(text.as_bytes(), TimeZone::UTC),
+        _ => parse_datetime(text.as_bytes(), TimeZone::UTC, ZeroDates::ALLOWED),
     };
     let Some(parsed) = parsed else { return text.to_owned() };
     let (value, ty) = match kind {

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use arrow::datatypes::DataType;
 use avocet_types::expr::{ArithOp, Expr, ExprKind};
+use avocet_types::json::shred::{Form, Kind, Target};
 use avocet_types::{Datum, SqlType, Value};
 
 use super::{JoinKind, MOST_ROWS, Node, Operator, RowRange, Scan};
@@ -169,7 +170,30 @@ impl Finder<'_> {
                 self.bounds.set(*id, min.max(max).min(type_bound(&self.columns[*id].ty)));
             }
         }
+        for path in &scan.paths.columns {
+            if let Form::Value(target) = path.form
+                && let Some(greatest) = greatest_at(scan, path.column, &path.names, target)
+            {
+                self.bounds.set(path.id, greatest.min(type_bound(&self.columns[path.id].ty)));
+            }
+        }
         known.rows as f64
+    }
+}
+
+/// How large the values at a path get, if each is one of the target; infinite of what is no integer.
+pub(super) fn greatest_at(scan: &Scan, column: usize, names: &[Box<str>], target: Target) -> Option<f64> {
+    // Rows that are being locked may be newer than what is known.
+    let known = scan.statistics.as_ref().filter(|_| scan.table.lock.is_none())?;
+    let path = known.paths.iter().find(|path| path.column == column && *path.names == *names)?;
+    match (path.kind, target) {
+        (Kind::Int, Target::Int) => path.greatest,
+        (Kind::Int, Target::Double) => path.greatest.filter(|greatest| *greatest <= 2f64.powi(53)),
+        (Kind::Int, Target::Decimal { precision, scale }) => {
+            path.greatest.filter(|greatest| *greatest < 10f64.powi(i32::from(precision) - i32::from(scale)))
+        }
+        (Kind::Double, Target::Double) | (Kind::String, Target::String) => Some(f64::INFINITY),
+        _ => None,
     }
 }
 

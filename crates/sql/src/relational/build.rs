@@ -455,7 +455,13 @@ fn needles_of(kind: &SubqueryKind) -> &[Expr] {
 
 fn scan_of(scan: &TableScan) -> Node {
     let outputs = scan.columns.iter().map(|(_, id)| *id).collect();
-    let scan = Scan { table: scan.clone(), predicates: Vec::new(), rows: 1.0, statistics: None };
+    let scan = Scan {
+        table: scan.clone(),
+        predicates: Vec::new(),
+        rows: 1.0,
+        statistics: None,
+        paths: Box::default(),
+    };
     Node::new(Operator::Scan(scan), outputs)
 }
 
@@ -493,12 +499,27 @@ fn lateral_of(part: &From) -> Option<&Derived> {
     }
 }
 
-/// `(a AND b) OR (a AND c)` is `a AND (b OR c)`: what all alternatives share can join or filter by itself.
+/// `(a AND b) OR (a AND c)` is `a AND (b OR c)`: what all alternatives share can join or filter by itself, and what is left of them may
+/// not refer to another query any more.
 fn common_factors(expr: Expr) -> Vec<Expr> {
     let ExprKind::Or(alternatives) = &expr.kind else { return vec![expr] };
     let split: Vec<Vec<Expr>> = alternatives.iter().map(|a| a.clone().into_conjuncts()).collect();
     let Some((first, others)) = split.split_first() else { return vec![expr] };
-    let common: Vec<_> =
+    let mut factors: Vec<_> =
         first.iter().filter(|c| !c.is_volatile() && others.iter().all(|o| o.contains(c))).cloned().collect();
-    common.into_iter().chain([expr]).collect()
+    if factors.is_empty() {
+        return vec![expr];
+    }
+    let rest = split.into_iter().zip(alternatives).map(|(mut conjuncts, alternative)| {
+        conjuncts.retain(|conjunct| !factors.contains(conjunct));
+        match conjuncts.len() {
+            0 | 1 => conjuncts.pop(),
+            _ => Some(Expr { kind: ExprKind::And(conjuncts), ..alternative.clone() }),
+        }
+    });
+    // An alternative that is the shared part alone holds whenever that does.
+    if let Some(rest) = rest.collect::<Option<Vec<Expr>>>() {
+        factors.push(Expr { kind: ExprKind::Or(rest), ..expr });
+    }
+    factors
 }

@@ -24,6 +24,8 @@ mod estimate;
 mod explain;
 mod naming;
 mod order;
+mod path_shapes;
+mod paths;
 mod placement;
 mod prune;
 mod sharing;
@@ -39,6 +41,7 @@ use std::sync::Arc;
 use avocet_types::Value;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, Expr};
+use avocet_types::json::shred::{Form, PathTest};
 use avocet_types::json::table::Level;
 
 use crate::bind::TableStatistics;
@@ -194,6 +197,36 @@ pub struct Scan {
     pub rows: f64,
     /// What is known of the table; found out once, as that takes a while.
     pub statistics: Option<Arc<TableStatistics>>,
+    /// What it does with values in documents: nothing before [`Plan::with_path_columns`].
+    pub paths: Box<ScanPaths>,
+}
+
+/// What a scan does with values at paths into documents.
+#[derive(Clone, Debug, Default)]
+pub struct ScanPaths {
+    /// Columns that it makes of them.
+    pub columns: Vec<PathColumn>,
+    /// Conditions that it tests itself, beside the predicates.
+    pub tests: Vec<PathCondition>,
+}
+
+/// A column of the values at a path into documents.
+#[derive(Clone, Debug)]
+pub struct PathColumn {
+    pub id: ColumnId,
+    /// The position of the documents in the table.
+    pub column: usize,
+    pub names: Arc<[Box<str>]>,
+    pub form: Form,
+}
+
+/// A condition on the value at a path into documents.
+#[derive(Clone, Debug)]
+pub struct PathCondition {
+    /// The position of the documents in the table.
+    pub column: usize,
+    pub names: Arc<[Box<str>]>,
+    pub test: PathTest,
 }
 
 #[derive(Clone, Debug)]

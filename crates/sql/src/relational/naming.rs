@@ -18,8 +18,10 @@ pub(super) fn renamed(columns: &ColumnTable, from: ColumnId, to: ColumnId) -> Pr
 pub(super) fn name(columns: &ColumnTable, id: ColumnId) -> String {
     let info = &columns[id];
     match &info.origin {
-        Some(origin) if origin.alias.is_empty() => origin.table.columns[origin.column].name.clone(),
-        Some(origin) => format!("{}.{}", origin.alias, origin.table.columns[origin.column].name),
+        Some(origin) if origin.alias.is_empty() => {
+            origin.table.columns[origin.column].shown_name().to_owned()
+        }
+        Some(origin) => format!("{}.{}", origin.alias, origin.table.columns[origin.column].shown_name()),
         None if info.name.is_empty() => format!("#{}", id.0),
         None => info.name.to_string(),
     }

@@ -46,7 +46,10 @@ fn node(node: &mut Node, needed: &HashSet<ColumnId>) {
     let mut below: HashSet<ColumnId> = node.outputs.iter().copied().collect();
     node.for_each_expr(&mut |expr| below.extend(columns_of(expr)));
     match &mut node.operator {
-        Operator::Scan(scan) => scan.table.columns.retain(|(_, id)| below.contains(id)),
+        Operator::Scan(scan) => {
+            scan.table.columns.retain(|(_, id)| below.contains(id));
+            scan.paths.columns.retain(|path| below.contains(&path.id));
+        }
         Operator::Sort { keys, .. } => below.extend(keys.iter().map(|key| key.column)),
         Operator::Apply(apply) => {
             below.extend(&apply.outer);

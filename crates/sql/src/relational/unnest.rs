@@ -268,7 +268,7 @@ impl Unnester<'_> {
             return;
         };
         let one = Expr::int(1);
-        let info = ColumnInfo { name: "".into(), ty: one.ty, nullable: false, origin: None };
+        let info = ColumnInfo { name: "".into(), ty: one.ty, nullable: false, origin: None, label: None };
         let marker = self.columns.add(info);
         let passed = right.outputs.clone();
         right = right.projected(vec![Projected { id: marker, expr: one }], &passed);
@@ -356,7 +356,13 @@ impl Unnester<'_> {
                         continue;
                     };
                     let (ty, nullable) = (inner.ty, inner.nullable);
-                    let id = self.columns.add(ColumnInfo { name: "".into(), ty, nullable, origin: None });
+                    let id = self.columns.add(ColumnInfo {
+                        name: "".into(),
+                        ty,
+                        nullable,
+                        origin: None,
+                        label: None,
+                    });
                     aggregation.keys.push(Projected { id, expr: inner });
                     keys.push(Equality { left: outer, right: column(self.columns, id) });
                     node.outputs.push(id);

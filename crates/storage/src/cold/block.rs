@@ -10,8 +10,9 @@ use avocet_base::checksum::crc32c;
 use avocet_base::codec::{Put, Reader};
 
 use super::column::EncodedColumn;
+use super::columns_view::ChunkSource;
 use super::encode::{EncodedChunk, encode_column};
-use super::meta::BlockMeta;
+use super::meta::{BlockMeta, PathColumn, WITHOUT_PATHS};
 use super::ordinals::Ordinals;
 use super::types::ColdType;
 use crate::error::{Result, StorageError};
@@ -20,8 +21,8 @@ use crate::store::{BlobStore, BlockCache, CachedColumn, Slot};
 const MAGIC: [u8; 8] = *b"AVOCBLK\x01";
 const HEADER: usize = 16;
 const TRAILER: usize = 24;
-/// Version of the format; readers refuse others.
-pub const FORMAT_VERSION: u32 = 1;
+/// Newest version of the format; readers refuse newer ones.
+pub const FORMAT_VERSION: u32 = 2;
 /// A footer is usually read in one request of this size.
 const TAIL_GUESS: u64 = 32 << 10;
 
@@ -30,6 +31,15 @@ const TAIL_GUESS: u64 = 32 << 10;
 pub struct EncodedBlock {
     pub bytes: Vec<u8>,
     pub meta: BlockMeta,
+}
+
+/// A column of the values at a path into another column, with its chunks.
+#[derive(Debug)]
+pub struct EncodedPath {
+    pub column: u16,
+    pub names: Box<[Box<str>]>,
+    pub values: EncodedChunk,
+    pub marks: Option<EncodedChunk>,
 }
 
 /// Encodes a block, one column after the other. To use more threads, call [`encode_column`] for each column
@@ -45,26 +55,46 @@ pub fn encode_block(types: &[ColdType], columns: &[ArrayRef], ordinals: Ordinals
 
 /// Puts the chunks of columns together to a block.
 pub fn assemble(chunks: Vec<EncodedChunk>, ordinals: Ordinals) -> Result<EncodedBlock> {
-    if chunks.len() > usize::from(u16::MAX) {
+    assemble_with_paths(chunks, Vec::new(), ordinals)
+}
+
+/// The same, with columns of paths into columns.
+pub fn assemble_with_paths(
+    chunks: Vec<EncodedChunk>,
+    paths: Vec<EncodedPath>,
+    ordinals: Ordinals,
+) -> Result<EncodedBlock> {
+    if chunks.len() + 2 * paths.len() > usize::from(u16::MAX) {
         return Err(StorageError::Unsupported(format!("{} columns in a block", chunks.len())));
     }
-    let data_len: usize = chunks.iter().map(|c| c.bytes.len()).sum();
-    let mut bytes = Vec::with_capacity(HEADER + data_len + chunks.len() * 1024);
+    let of_path =
+        |path: &EncodedPath| path.values.bytes.len() + path.marks.as_ref().map_or(0, |m| m.bytes.len());
+    let data_len =
+        chunks.iter().map(|c| c.bytes.len()).sum::<usize>() + paths.iter().map(of_path).sum::<usize>();
+    let version = if paths.is_empty() { WITHOUT_PATHS } else { FORMAT_VERSION };
+    let mut bytes = Vec::with_capacity(HEADER + data_len + (chunks.len() + paths.len()) * 1024);
     bytes.extend_from_slice(&MAGIC);
-    bytes.put_u32(FORMAT_VERSION);
+    bytes.put_u32(version);
     bytes.put_u32(0);
-    let mut columns = Vec::with_capacity(chunks.len());
-    for mut chunk in chunks {
+    let mut place = |mut chunk: EncodedChunk| {
         chunk.meta.offset = (bytes.len() - HEADER) as u64;
         bytes.extend_from_slice(&chunk.bytes);
-        columns.push(chunk.meta);
-    }
-    let meta = BlockMeta { ordinals, columns: columns.into(), data_len: data_len as u64 };
+        chunk.meta
+    };
+    let columns = chunks.into_iter().map(&mut place).collect();
+    let paths = paths.into_iter().map(|path| PathColumn {
+        column: path.column,
+        names: path.names,
+        values: place(path.values),
+        marks: path.marks.map(&mut place),
+    });
+    let paths = paths.collect();
+    let meta = BlockMeta { ordinals, columns, paths, data_len: data_len as u64 };
     let footer = meta.to_bytes();
     let from = bytes.len();
     bytes.extend_from_slice(&footer);
     bytes.put_u32(footer.len() as u32);
-    bytes.put_u32(FORMAT_VERSION);
+    bytes.put_u32(version);
     let crc = crc32c(&bytes[from..]);
     bytes.put_u32(crc);
     bytes.put_u32(0);
@@ -86,8 +116,8 @@ fn read_footer(tail: &[u8], size: u64) -> Result<std::result::Result<BlockMeta, 
     if r.take(8, WHAT)? != MAGIC {
         return Err(bad("no magic number: not a block, or cut short"));
     }
-    if version != FORMAT_VERSION {
-        return Err(bad(&format!("format version {version}, this program reads {FORMAT_VERSION}")));
+    if !(WITHOUT_PATHS..=FORMAT_VERSION).contains(&version) {
+        return Err(bad(&format!("format version {version}, this program reads up to {FORMAT_VERSION}")));
     }
     let whole = u64::from(len) + TRAILER as u64;
     if zero != 0 || whole + HEADER as u64 > size {
@@ -97,7 +127,7 @@ fn read_footer(tail: &[u8], size: u64) -> Result<std::result::Result<BlockMeta, 
     if crc32c(&tail[from..tail.len() - TRAILER + 8]) != crc {
         return Err(StorageError::corrupt("block footer", "checksum mismatch"));
     }
-    let meta = BlockMeta::from_bytes(&rest[from..])?;
+    let meta = BlockMeta::from_bytes(&rest[from..], version)?;
     if meta.data_len + HEADER as u64 + whole != size {
         return Err(bad("the length of the block is not what the footer says"));
     }
@@ -117,8 +147,12 @@ pub struct Block {
     meta: Arc<BlockMeta>,
     store: Arc<dyn BlobStore>,
     cache: Arc<BlockCache>,
-    /// Of the columns, in the cache.
+    /// Of the chunks that were written, in the cache.
     slots: Arc<[Slot]>,
+    /// By number of a chunk in `meta`: where it is, if that is not the chunk of the same number.
+    sources: Option<Arc<[ChunkSource]>>,
+    /// The metadata as written, if `meta` is not.
+    written: Option<Arc<BlockMeta>>,
 }
 
 impl Block {
@@ -143,8 +177,32 @@ impl Block {
         id: BlockId,
         meta: Arc<BlockMeta>,
     ) -> Self {
-        let slots = Slot::for_columns(meta.columns.len());
-        Self { id, key: block_key(id).into(), meta, store, cache, slots }
+        let slots = Slot::for_columns(meta.chunks());
+        Self { id, key: block_key(id).into(), meta, store, cache, slots, sources: None, written: None }
+    }
+
+    /// The same block with other columns; what was cached of it stays.
+    pub(super) fn seen_as(&self, meta: BlockMeta, sources: Vec<ChunkSource>) -> Self {
+        let (meta, written) = (Arc::new(meta), Some(self.meta.clone()));
+        Self { meta, written, sources: Some(sources.into()), ..self.clone() }
+    }
+
+    /// The block with the columns that it was written with.
+    pub fn as_written(&self) -> Self {
+        match &self.written {
+            None => self.clone(),
+            Some(meta) => Self { meta: meta.clone(), written: None, sources: None, ..self.clone() },
+        }
+    }
+
+    /// How many chunks were written, if all paths have marks.
+    pub fn written_chunks(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are other readers of the block.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.key) > 1
     }
 
     pub fn id(&self) -> BlockId {
@@ -155,17 +213,25 @@ impl Block {
         &self.meta
     }
 
-    /// A column in encoded form, from the cache or from the store. What comes from the store is verified.
+    /// A column, or a chunk of a path's (see [`BlockMeta::chunk`]), in encoded form, from the cache or from the store. What comes from the store is verified.
     pub fn column(&self, column: usize) -> Result<Arc<EncodedColumn>> {
         Ok(self.peek_column(column)?.to_owned())
     }
 
     /// As [`Self::column`], for a short look: while such a look lasts, the column's memory stays.
     pub fn peek_column(&self, column: usize) -> Result<CachedColumn> {
-        if column >= self.slots.len() {
+        let chunk = match &self.sources {
+            None => column,
+            Some(sources) => match sources.get(column) {
+                Some(ChunkSource::Block(chunk)) => usize::from(*chunk),
+                Some(ChunkSource::MadeUp(made)) => return Ok(CachedColumn::made_up(made.clone())),
+                None => return Err(self.no_column(column)),
+            },
+        };
+        if chunk >= self.slots.len() {
             return Err(self.no_column(column));
         }
-        self.cache.get_or_load(self.id, &self.slots, column as u16, || self.load(column))
+        self.cache.get_or_load(self.id, &self.slots, chunk as u16, || self.load(column))
     }
 
     /// A row's columns will be read soon, those that the cache holds.
@@ -174,12 +240,12 @@ impl Block {
     }
 
     fn no_column(&self, column: usize) -> StorageError {
-        StorageError::Unsupported(format!("column {column} of a block with {}", self.meta.columns.len()))
+        StorageError::Unsupported(format!("column {column} of a block with {}", self.meta.chunks()))
     }
 
-    /// A column from the store, past the cache.
-    pub fn load(&self, column: usize) -> Result<EncodedColumn> {
-        let meta = self.meta.columns.get(column).ok_or_else(|| self.no_column(column))?;
+    /// A column from the store, past the cache. It must be one that was written.
+    fn load(&self, column: usize) -> Result<EncodedColumn> {
+        let meta = self.meta.chunk(column).ok_or_else(|| self.no_column(column))?;
         let from = HEADER as u64 + meta.offset;
         let bytes = self.store.get_range(&self.key, from..from + u64::from(meta.len))?;
         let within = |e: StorageError| e.within(&format!("{} column {column}", self.key));
@@ -189,9 +255,14 @@ impl Block {
         EncodedColumn::parse(meta, self.meta.rows(), &bytes).map_err(within)
     }
 
-    /// Reads and decodes everything, to find damage.
+    /// Reads and decodes everything that was written, to find damage.
     pub fn verify(&self) -> Result<()> {
-        for column in 0..self.meta.columns.len() {
+        let is_written = |column: &usize| {
+            let made_up =
+                |sources: &Arc<[ChunkSource]>| matches!(sources.get(*column), Some(ChunkSource::MadeUp(_)));
+            self.meta.chunk(*column).is_some() && !self.sources.as_ref().is_some_and(made_up)
+        };
+        for column in (0..self.meta.chunks()).filter(is_written) {
             self.load(column)?.decode().map_err(|e| e.within(&format!("{} column {column}", self.key)))?;
         }
         Ok(())

@@ -14,6 +14,9 @@ use crate::error::Result;
 /// Longest bound that is kept of strings, in bytes.
 pub const MAX_BOUND: usize = 32;
 
+/// The version of blocks without path columns, which are as they were before there were any.
+pub(super) const WITHOUT_PATHS: u32 = 1;
+
 /// How a chunk holds its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -107,11 +110,24 @@ pub struct ColumnMeta {
     pub distinct: Distinct,
 }
 
+/// Values at a path into a column, beside the column itself. What the values and marks mean is up to whoever writes
+/// and reads them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathColumn {
+    /// The position of the column that the path leads into.
+    pub column: u16,
+    pub names: Box<[Box<str>]>,
+    pub values: ColumnMeta,
+    /// A number for each row; absent if all are zero.
+    pub marks: Option<ColumnMeta>,
+}
+
 /// What is known of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockMeta {
     pub ordinals: Ordinals,
     pub columns: Box<[ColumnMeta]>,
+    pub paths: Box<[PathColumn]>,
     /// Bytes of all chunks.
     pub data_len: u64,
 }
@@ -120,7 +136,32 @@ impl BlockMeta {
     /// What it takes of memory, about.
     pub fn bytes(&self) -> usize {
         let of = |column: &ColumnMeta| size_of::<ColumnMeta>() + column.distinct.sketch.len();
-        size_of::<Self>() + self.columns.iter().map(of).sum::<usize>()
+        let names = |path: &PathColumn| {
+            path.names.iter().map(|name| size_of::<Box<str>>() + name.len()).sum::<usize>()
+        };
+        let of_path = |path: &PathColumn| {
+            size_of::<PathColumn>() + of(&path.values) + path.marks.as_ref().map_or(0, of) + names(path)
+        };
+        size_of::<Self>()
+            + self.columns.iter().map(of).sum::<usize>()
+            + self.paths.iter().map(of_path).sum::<usize>()
+    }
+
+    /// How many numbers of chunks there are: columns, then two for each path, of its values and its marks.
+    pub fn chunks(&self) -> usize {
+        self.columns.len() + 2 * self.paths.len()
+    }
+
+    /// What is known of a chunk; `None` if there is none of this number.
+    pub fn chunk(&self, number: usize) -> Option<&ColumnMeta> {
+        let Some(behind) = number.checked_sub(self.columns.len()) else { return self.columns.get(number) };
+        let path = self.paths.get(behind / 2)?;
+        if behind.is_multiple_of(2) { Some(&path.values) } else { path.marks.as_ref() }
+    }
+
+    /// The number of the values' chunk of a path; that of the marks comes next.
+    pub fn path_chunk(&self, path: usize) -> usize {
+        self.columns.len() + 2 * path
     }
 
     pub fn rows(&self) -> usize {
@@ -129,13 +170,7 @@ impl BlockMeta {
 
     /// Whether some row of the block may satisfy a predicate on a column.
     pub fn may_match(&self, column: usize, pred: &ColumnPredicate) -> bool {
-        let Some(meta) = self.columns.get(column) else { return true };
-        let rows = self.rows();
-        match pred {
-            ColumnPredicate::IsNull => meta.nulls > 0,
-            ColumnPredicate::IsNotNull => (meta.nulls as usize) < rows,
-            _ => meta.bounds.as_ref().is_some_and(|b| pred.may_match(&b.min, &b.max, !b.max_exact)),
-        }
+        self.chunk(column).is_none_or(|meta| meta.may_match(self.rows(), pred))
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -146,10 +181,23 @@ impl BlockMeta {
         for column in &self.columns {
             column.put(&mut buf);
         }
+        if self.paths.is_empty() {
+            return buf;
+        }
+        buf.put_varint(self.paths.len() as u64);
+        for path in &self.paths {
+            buf.put_varint(path.column.into());
+            buf.put_varint(path.names.len() as u64);
+            path.names.iter().for_each(|name| buf.put_bytes(name.as_bytes()));
+            path.values.put(&mut buf);
+            buf.put_u8(path.marks.is_some().into());
+            path.marks.iter().for_each(|marks| marks.put(&mut buf));
+        }
         buf
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+    /// From a footer of a block of a version.
+    pub fn from_bytes(bytes: &[u8], version: u32) -> Result<Self> {
         const WHAT: &str = "block metadata";
         let mut r = Reader::new(bytes);
         let ordinals = Ordinals::read(&mut r)?;
@@ -159,19 +207,66 @@ impl BlockMeta {
             return Err(r.malformed(WHAT).into());
         }
         let columns = (0..count).map(|_| ColumnMeta::read(&mut r)).collect::<Result<Box<[_]>, _>>()?;
+        let paths = match version {
+            WITHOUT_PATHS => 0,
+            _ => r.varint(WHAT)?,
+        };
+        if count + 2 * paths.min(u64::from(u16::MAX)) > u64::from(u16::MAX) {
+            return Err(r.malformed(WHAT).into());
+        }
+        let paths = (0..paths).map(|_| PathColumn::read(&mut r)).collect::<Result<Box<[_]>, _>>()?;
+        let meta = Self { ordinals, columns, paths, data_len };
         let sound = |c: &ColumnMeta| {
             c.offset.checked_add(u64::from(c.len)).is_some_and(|end| end <= data_len)
-                && c.nulls as usize <= ordinals.len()
+                && c.nulls as usize <= meta.ordinals.len()
         };
-        if !columns.iter().all(sound) {
+        let known = |path: &PathColumn| usize::from(path.column) < meta.columns.len();
+        if !(0..meta.chunks()).filter_map(|number| meta.chunk(number)).all(sound)
+            || !meta.paths.iter().all(known)
+        {
             return Err(r.malformed(WHAT).into());
         }
         r.finish(WHAT)?;
-        Ok(Self { ordinals, columns, data_len })
+        Ok(meta)
+    }
+}
+
+impl PathColumn {
+    /// Names beyond this number are no path's that anybody writes.
+    const MOST_NAMES: u64 = 64;
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        const WHAT: &str = "path column";
+        let column = u16::try_from(r.varint(WHAT)?).map_err(|_| r.malformed(WHAT))?;
+        let count = r.varint(WHAT)?;
+        if count > Self::MOST_NAMES {
+            return Err(r.malformed(WHAT));
+        }
+        let mut names = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let name = std::str::from_utf8(r.bytes(WHAT)?).map(Box::from);
+            names.push(name.map_err(|_| r.malformed(WHAT))?);
+        }
+        let values = ColumnMeta::read(r)?;
+        let marks = match r.u8(WHAT)? {
+            0 => None,
+            1 => Some(ColumnMeta::read(r)?),
+            _ => return Err(r.malformed(WHAT)),
+        };
+        Ok(Self { column, names: names.into(), values, marks })
     }
 }
 
 impl ColumnMeta {
+    /// Whether some of so many rows may satisfy a predicate.
+    pub fn may_match(&self, rows: usize, pred: &ColumnPredicate) -> bool {
+        match pred {
+            ColumnPredicate::IsNull => self.nulls > 0,
+            ColumnPredicate::IsNotNull => (self.nulls as usize) < rows,
+            _ => self.bounds.as_ref().is_some_and(|b| pred.may_match(&b.min, &b.max, !b.max_exact)),
+        }
+    }
+
     fn put(&self, buf: &mut Vec<u8>) {
         self.ty.put(buf);
         buf.put_u8(self.encoding as u8);

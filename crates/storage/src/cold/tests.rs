@@ -305,7 +305,7 @@ fn predicates(values: &[Option<ColdValue<'static>>], seed: usize) -> Vec<ColumnP
 fn check(ty: ColdType, input: &ArrayRef, seed: u64) -> TestCaseResult {
     let rows = input.len();
     let block = encode_block(&[ty], std::slice::from_ref(input), Ordinals::Dense(rows as u32)).unwrap();
-    let meta = BlockMeta::from_bytes(&block.meta.to_bytes()).unwrap();
+    let meta = BlockMeta::from_bytes(&block.meta.to_bytes(), 1).unwrap();
     // Not by value: a bound may be NaN.
     prop_assert!(meta.to_bytes() == block.meta.to_bytes());
     let chunk = encode_column(ty, input).unwrap();
@@ -540,7 +540,8 @@ proptest! {
     #[test]
     fn any_bytes_are_no_block(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(open(&bytes).is_err());
-        let _ = BlockMeta::from_bytes(&bytes);
+        let _ = BlockMeta::from_bytes(&bytes, 1);
+        let _ = BlockMeta::from_bytes(&bytes, 2);
         let _ = decode_deletes(&bytes);
     }
 }

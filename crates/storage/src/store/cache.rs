@@ -81,6 +81,11 @@ impl Slot {
 pub struct CachedColumn(Guard<Option<Arc<EncodedColumn>>>);
 
 impl CachedColumn {
+    /// One that no cache holds.
+    pub(crate) fn made_up(column: Arc<EncodedColumn>) -> Self {
+        Self(Guard::from_inner(Some(column)))
+    }
+
     /// For use beyond the moment.
     pub fn to_owned(&self) -> Arc<EncodedColumn> {
         Arc::clone(self)

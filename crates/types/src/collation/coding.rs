@@ -11,7 +11,6 @@ use std::sync::OnceLock;
 use avocet_base::codec::{Malformed, Reader};
 
 use super::charset::Charset;
-use super::tables::number;
 
 /// Numbers by number: pages of 256 entries, each one more than the number, or 0.
 #[derive(Default)]
@@ -229,4 +228,8 @@ fn pairs(from: &mut Reader<'_>, mut take: impl FnMut(u32, u32)) -> Result<(), Ma
         take(first, number(from, "pair")?);
     }
     Ok(())
+}
+
+pub(super) fn number(from: &mut Reader<'_>, what: &'static str) -> Result<u32, Malformed> {
+    from.varint(what).map(|v| v as u32)
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use avocet_base::codec::{Malformed, Reader};
 
-use super::coding::Coding;
+use super::coding::{Coding, number};
 use super::names::CaseRules;
 
 /// Runs of numbers by character.
@@ -190,10 +190,6 @@ fn mapping(map: &mut HashMap<char, char>, c: u32, from: &mut Reader<'_>) -> Resu
 /// A count and as many weights.
 pub(super) fn weights(from: &mut Reader<'_>) -> Result<Vec<u16>, Malformed> {
     (0..number(from, "weights")?).map(|_| Ok(number(from, "weight")? as u16)).collect()
-}
-
-pub(super) fn number(from: &mut Reader<'_>, what: &'static str) -> Result<u32, Malformed> {
-    from.varint(what).map(|v| v as u32)
 }
 
 fn section(

@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 
 use avocet_base::codec::{Malformed, Reader};
 
-use super::tables::{CharMap, TAILORINGS, number, read_uca520, tables, weights};
+use super::coding::number;
+use super::tables::{CharMap, TAILORINGS, read_uca520, tables, weights};
 
 /// Levels that a collation can have.
 pub(super) const LEVELS: usize = 4;

@@ -204,21 +204,21 @@ fn to_binary<'v>(
 
 fn to_date<'v>(value: &Datum<'_>, from: &SqlType, context: &ConvertContext) -> Outcome<'v> {
     match read_datetime(value, from, 6, context) {
-        Some(read) => {
+        Ok(read) => {
             let warning = read.truncated.then(|| truncated("date", value, from, context));
             (Datum::Date(date_of(read.micros)), warning)
         }
-        None => (Datum::Null, Some(truncated("date", value, from, context))),
+        Err(_) => (Datum::Null, Some(truncated("date", value, from, context))),
     }
 }
 
 fn to_datetime<'v>(value: &Datum<'_>, fsp: u8, from: &SqlType, context: &ConvertContext) -> Outcome<'v> {
     match read_datetime(value, from, fsp, context) {
-        Some(read) => {
+        Ok(read) => {
             let warning = read.truncated.then(|| truncated("datetime", value, from, context));
             (Datum::DateTime(read.micros), warning)
         }
-        None => {
+        Err(_) => {
             let value = text_of(value, from, context).into_owned();
             (Datum::Null, Some(CastWarning::Incorrect { kind: "datetime", value }))
         }

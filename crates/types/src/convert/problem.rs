@@ -4,7 +4,9 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::geometry::Misfit;
 use crate::json::JsonError;
+use crate::sql_type::SqlType;
 
 /// A value does not fit its column as it is. Whether that is an error or a warning is the SQL mode's choice.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -22,6 +24,9 @@ pub enum StoreError {
     /// Not a date or time (`date`, `datetime`, `time`).
     #[error("Incorrect {kind} value: '{value}'")]
     IncorrectTemporal { kind: &'static str, value: String },
+    /// Rounding leads beyond the year 9999.
+    #[error("Datetime function: datetime field overflow")]
+    RoundedOver,
     /// The clock leaves this time out where it is put forward.
     #[error("Incorrect datetime value: '{value}'")]
     LeftOut { value: String },
@@ -35,6 +40,9 @@ pub enum StoreError {
     TooManyBits,
     #[error("cannot be null")]
     Null,
+    /// The same of a spatial column: in every SQL mode.
+    #[error("cannot be null")]
+    NullGeometry,
     /// No document, in every SQL mode.
     #[error("{0}")]
     Json(JsonError),
@@ -44,20 +52,35 @@ pub enum StoreError {
     /// A document that is no value of the type.
     #[error("Invalid JSON value for CAST to {0}")]
     JsonCast(&'static str),
+    /// No spatial value, or none for the column; in every SQL mode.
+    #[error("Cannot get geometry object from data you send to the GEOMETRY field")]
+    Geometry(Misfit),
 }
 
 impl StoreError {
+    /// NULL in a column of a type that takes none.
+    pub const fn null_in(ty: &SqlType) -> Self {
+        match ty {
+            SqlType::Geometry { .. } => Self::NullGeometry,
+            _ => Self::Null,
+        }
+    }
+
     pub const fn errno(&self) -> u16 {
         match self {
             Self::OutOfRange => 1264,
             Self::Truncated | Self::Rounded => 1265,
             Self::Incorrect { .. } => 1366,
             Self::IncorrectTemporal { .. } | Self::LeftOut { .. } | Self::PartLost { .. } => 1292,
+            Self::RoundedOver => 1441,
             Self::TooLong | Self::TooManyBits => 1406,
             Self::Null => 1048,
+            Self::NullGeometry => 3673,
             Self::Json(problem) => problem.errno(),
             Self::JsonCharset => 3144,
             Self::JsonCast(_) => 3156,
+            Self::Geometry(Misfit::NoGeometry) => 1416,
+            Self::Geometry(Misfit::Srid { .. }) => 3643,
         }
     }
 
@@ -68,9 +91,12 @@ impl StoreError {
             Self::Incorrect { .. } => "HY000",
             Self::IncorrectTemporal { .. } | Self::LeftOut { .. } | Self::PartLost { .. } => "22007",
             Self::TooLong | Self::TooManyBits => "22001",
-            Self::Null => "23000",
+            Self::Null | Self::NullGeometry => "23000",
             Self::Json(_) | Self::JsonCharset => "22032",
             Self::JsonCast(_) => "22018",
+            Self::RoundedOver => "22008",
+            Self::Geometry(Misfit::NoGeometry) => "22003",
+            Self::Geometry(Misfit::Srid { .. }) => "HY000",
         }
     }
 
@@ -81,7 +107,7 @@ impl StoreError {
 
     /// Whether it is an error in every SQL mode.
     pub const fn is_fatal(&self) -> bool {
-        matches!(self, Self::Json(_) | Self::JsonCharset)
+        matches!(self, Self::Json(_) | Self::JsonCharset | Self::Geometry(_) | Self::NullGeometry)
     }
 
     /// Number and text where it is no error: a string that was cut is a value like any other that was. Bits are out of range,
@@ -93,6 +119,7 @@ impl StoreError {
             }
             Self::TooLong => &Self::Truncated,
             Self::TooManyBits if !strict_mode => &Self::OutOfRange,
+            Self::RoundedOver => &Self::OutOfRange,
             other => other,
         };
         (shown.errno(), shown.message(column, row))
@@ -101,11 +128,18 @@ impl StoreError {
     /// MySQL's text; `row` counts from 1 in a statement.
     pub fn message(&self, column: &str, row: u64) -> String {
         match self {
-            Self::Null => format!("Column '{column}' cannot be null"),
+            Self::Null | Self::NullGeometry => format!("Column '{column}' cannot be null"),
             Self::Json(problem @ JsonError::Syntax { .. }) => {
                 format!("Invalid JSON text: {problem} in value for column '{column}'.")
             }
-            Self::Json(_) | Self::JsonCharset => self.to_string(),
+            Self::Json(_) | Self::JsonCharset | Self::RoundedOver | Self::Geometry(Misfit::NoGeometry) => {
+                self.to_string()
+            }
+            Self::Geometry(Misfit::Srid { value, column: wanted }) => format!(
+                "The SRID of the geometry does not match the SRID of the column '{column}'. The SRID of the geometry is \
+                 {value}, but the SRID of the column is {wanted}. Consider changing the SRID of the geometry or the SRID \
+                 property of the column."
+            ),
             Self::JsonCast(_) => format!("{self} from column {column} at row {row}"),
             other => format!("{other} for column '{column}' at row {row}"),
         }

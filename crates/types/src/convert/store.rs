@@ -11,11 +11,15 @@ use crate::collation::Charset;
 use crate::compare;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
+use crate::geometry::{self, GeometryType, Misfit};
 use crate::json::{self, JsonError, Node, scalar, wanted_kind};
 use crate::number::{parse_f64, write_f64_within};
 use crate::schema::ColumnDef;
 use crate::sql_type::SqlType;
-use crate::temporal::{MAX_TIMESTAMP, MIN_TIMESTAMP, date_of, year_from_number};
+use crate::temporal::{
+    DAY, MAX_TIMESTAMP, MIN_TIMESTAMP, NotADate, ZERO_DATE, ZERO_DATETIME, ZeroDates, date_of, time_of,
+    year_from_number,
+};
 
 /// A value as its column keeps it.
 #[derive(Clone, Debug)]
@@ -37,7 +41,7 @@ pub fn store_column<'v>(
     context: &ConvertContext,
 ) -> Result<Stored<'v>, StoreError> {
     if value.is_null() && !column.nullable {
-        return Err(StoreError::Null);
+        return Err(StoreError::null_in(&column.ty));
     }
     store(value, from, &column.ty, context)
 }
@@ -93,6 +97,7 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
     }
     match to {
         SqlType::Json => to_json(&value),
+        SqlType::Geometry { ty, srid } => to_geometry(value, *ty, *srid),
         SqlType::Null => (value, None),
         SqlType::Enum(members) => coded::to_enum(&value, from, *members, context),
         SqlType::Set(members) => coded::to_set(&value, from, *members, context),
@@ -144,6 +149,20 @@ fn to_json<'v>(value: &Datum<'_>) -> Outcome<'v> {
     (Datum::Null, Some(problem))
 }
 
+/// A spatial value: bytes that are one already.
+fn to_geometry(value: Datum<'_>, ty: GeometryType, srid: Option<u32>) -> Outcome<'_> {
+    let checked = match &value {
+        Datum::Bytes(bytes) => geometry::check_stored(bytes, ty, srid),
+        Datum::Str(text) => geometry::check_stored(text.as_bytes(), ty, srid),
+        _ => Err(Misfit::NoGeometry),
+    };
+    match (checked, value) {
+        (Ok(()), Datum::Str(text)) => (Datum::Bytes(text.into_owned().into_bytes().into()), None),
+        (Ok(()), value) => (value, None),
+        (Err(misfit), _) => (Datum::Null, Some(StoreError::Geometry(misfit))),
+    }
+}
+
 /// A document for a column of another type: its text, or the value of a scalar.
 fn of_json<'v>(value: Datum<'v>, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
     let Datum::Bytes(bytes) = &value else { return (value, None) };
@@ -163,7 +182,11 @@ fn of_json<'v>(value: Datum<'v>, to: &SqlType, context: &ConvertContext) -> Outc
             }
         },
     };
-    let (stored, problem) = convert(scalar, &from, to, context);
+    // Judged as in strict mode, in which it is known what is no date.
+    let judge = ConvertContext { strict: context.strict || to.is_temporal(), ..*context };
+    let (stored, problem) = convert(scalar, &from, to, &judge);
+    let is_none =
+        problem.is_some() && matches!(stored, Datum::Date(ZERO_DATE) | Datum::DateTime(ZERO_DATETIME));
     // A string in a document that is no number or date is no value for the cast.
     let problem = problem.map(|problem| match problem {
         StoreError::Truncated | StoreError::Incorrect { .. } | StoreError::IncorrectTemporal { .. }
@@ -173,7 +196,7 @@ fn of_json<'v>(value: Datum<'v>, to: &SqlType, context: &ConvertContext) -> Outc
         }
         other => other,
     });
-    (stored.into_owned(), problem)
+    (if is_none { Datum::Null } else { stored.into_owned() }, problem)
 }
 
 /// The integer that a value is worth: rounded, not yet in the range of any type.
@@ -220,8 +243,9 @@ fn to_int<'v>(value: &Datum<'_>, from: &SqlType, to: &SqlType, context: &Convert
 }
 
 fn to_year<'v>(value: &Datum<'_>, from: &SqlType, context: &ConvertContext) -> Outcome<'v> {
+    let zeros = ConvertContext { zero_dates: ZeroDates::ALLOWED, ..*context };
     if let Datum::Date(_) | Datum::DateTime(_) | Datum::Time(_) = value
-        && let Some(read) = read_datetime(value, from, 6, context)
+        && let Ok(read) = read_datetime(value, from, 6, &zeros)
     {
         let year = crate::temporal::Civil::from_days(date_of(read.micros)).year;
         return match year_from_number(year.into()) {
@@ -483,41 +507,59 @@ fn to_bytes<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conver
     (Datum::Bytes(bytes), problem.or(cut_off))
 }
 
-/// What to say of a temporal that was read, and what to keep where nothing could be.
+/// What to say of a value that is no temporal, or not all of which is.
 fn temporal_problem(
-    read: Option<Read>,
+    read: Result<Read, NotADate>,
     kind: &'static str,
     value: &Datum<'_>,
     from: &SqlType,
     context: &ConvertContext,
 ) -> Option<StoreError> {
-    let shown = || text_of(value, from, context).into_owned();
-    match read {
-        None => Some(StoreError::IncorrectTemporal { kind, value: shown() }),
-        Some(read) if read.truncated || read.clipped => {
-            Some(StoreError::IncorrectTemporal { kind, value: shown() })
+    let reason = match read {
+        Err(reason) => reason,
+        Ok(read) if read.clipped => NotADate::OutOfRange,
+        Ok(read) if read.truncated => NotADate::Malformed,
+        Ok(_) => return None,
+    };
+    Some(match (context.strict, reason) {
+        (true, NotADate::RoundedOver) => StoreError::RoundedOver,
+        (true, NotADate::OutOfRange | NotADate::Malformed) => {
+            StoreError::IncorrectTemporal { kind, value: text_of(value, from, context).into_owned() }
         }
-        _ => None,
+        (false, NotADate::OutOfRange | NotADate::RoundedOver) => StoreError::OutOfRange,
+        (false, NotADate::Malformed) => StoreError::Truncated,
+    })
+}
+
+/// The note that a part of a value is lost.
+#[cold]
+fn part_lost(kind: &'static str, value: &Datum<'_>, from: &SqlType, context: &ConvertContext) -> StoreError {
+    match context.strict {
+        true => StoreError::PartLost { kind, value: text_of(value, from, context).into_owned() },
+        false => StoreError::Rounded,
     }
 }
 
+/// What is no date is the zero date.
 fn to_date<'v>(value: &Datum<'_>, from: &SqlType, context: &ConvertContext) -> Outcome<'v> {
-    if let Datum::Date(days) = value {
+    if let Datum::Date(days) = value
+        && context.zero_dates.allow(i64::from(*days) * DAY)
+    {
         return (Datum::Date(*days), None);
     }
-    let read = read_datetime(value, from, 6, context);
+    // As MySQL has it: to the next second, which may be of the next day.
+    let read = read_datetime(value, from, 0, context);
     let mut problem = temporal_problem(read, "date", value, from, context);
-    if problem.is_none() && read.is_some_and(|r| r.had_time) {
-        problem =
-            Some(StoreError::PartLost { kind: "date", value: text_of(value, from, context).into_owned() });
+    if problem.is_none() && read.is_ok_and(|r| r.had_time && time_of(r.micros) != 0) {
+        problem = Some(part_lost("date", value, from, context));
     }
-    (read.map_or(Datum::Null, |r| Datum::Date(date_of(r.micros))), problem)
+    (Datum::Date(read.map_or(ZERO_DATE, |r| date_of(r.micros))), problem)
 }
 
 fn to_datetime<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
     let read = read_datetime(value, from, fsp, context);
     let problem = temporal_problem(read, "datetime", value, from, context);
-    (read.map_or(Datum::Null, |r| Datum::DateTime(r.micros)), problem)
+    (Datum::DateTime(read.map_or(ZERO_DATETIME, |r| r.micros)), problem)
 }
 
 fn to_timestamp<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
@@ -528,23 +570,29 @@ fn to_timestamp<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &Conver
             in_gap = true;
             gap_end
         });
-        (MIN_TIMESTAMP..=MAX_TIMESTAMP).contains(&utc).then_some(Read { micros: utc, ..read })
+        match utc {
+            MIN_TIMESTAMP..=MAX_TIMESTAMP | ZERO_DATETIME => Ok(Read { micros: utc, ..read }),
+            _ => Err(NotADate::OutOfRange),
+        }
     });
     let mut problem = temporal_problem(read, "datetime", value, from, context);
     if problem.is_none() && in_gap {
         problem = Some(StoreError::LeftOut { value: text_of(value, from, context).into_owned() });
     }
-    (read.map_or(Datum::Null, |r| Datum::DateTime(r.micros)), problem)
+    (Datum::DateTime(read.map_or(ZERO_DATETIME, |r| r.micros)), problem)
 }
 
 fn to_time<'v>(value: &Datum<'_>, from: &SqlType, fsp: u8, context: &ConvertContext) -> Outcome<'v> {
     let empty = matches!(value, Datum::Str(text) if text.is_empty());
     let read = if empty { Some(Read::new(0)) } else { read_time(value, from, fsp, context) };
+    let read = read.ok_or_else(|| {
+        let text = text_of(value, from, context);
+        let has_numbers = text.trim_start().trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+        if has_numbers { NotADate::OutOfRange } else { NotADate::Malformed }
+    });
     let mut problem = temporal_problem(read, "time", value, from, context);
-    if problem.is_none() && read.is_some_and(|r| r.had_date) {
-        problem =
-            Some(StoreError::PartLost { kind: "time", value: text_of(value, from, context).into_owned() });
+    if problem.is_none() && read.is_ok_and(|r| r.had_date) {
+        problem = Some(part_lost("time", value, from, context));
     }
-    // Unlike dates, times have a value for what is none.
     (Datum::Time(read.map_or(0, |r| r.micros)), problem)
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::sql_type::{Collation, IntWidth, LobSize};
-use crate::temporal::{date_of, parse_datetime};
+use crate::temporal::{ZeroDates, date_of, parse_datetime};
 use crate::text::write_text;
 
 const COLLATION: Collation = Collation::DEFAULT;
@@ -37,7 +37,8 @@ fn column_type(name: &str) -> SqlType {
 
 fn literal(text: &str) -> (Datum<'_>, SqlType) {
     let quoted = |prefix: &str| text.strip_prefix(prefix)?.strip_suffix('\'');
-    let instant = |s: &str| parse_datetime(s.as_bytes(), TimeZone::UTC).expect("valid").micros;
+    let instant =
+        |s: &str| parse_datetime(s.as_bytes(), TimeZone::UTC, ZeroDates::REFUSED).expect("valid").micros;
     if let Some(s) = quoted("'") {
         (Datum::str(s), SqlType::VarChar { len: 99, collation: COLLATION })
     } else if let Some(s) = quoted("date'") {

@@ -16,7 +16,7 @@ use crate::json::{self, Json, JsonRef, Node};
 use crate::members::NO_MEMBER;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
-use crate::temporal::{self, DAY, Parsed, SECOND, date_of, time_of};
+use crate::temporal::{self, DAY, MAX_DATETIME, Parsed, SECOND, ZERO_DATETIME, ZeroDates, date_of, time_of};
 
 /// A value of type `from` as one of type `to`, as MySQL converts without being asked.
 pub(crate) fn convert<'a>(
@@ -60,9 +60,7 @@ pub(crate) fn convert<'a>(
         }
         ValueClass::DateTime => {
             let at = to_datetime(&value, from, ctx)?;
-            Ok(at.map_or(Datum::Null, |at| {
-                Datum::DateTime(ctx.sql_mode.excess_digits().datetime(at, fsp(to)))
-            }))
+            at.map_or(Ok(Datum::Null), |at| rounded(at, to, ctx))
         }
         ValueClass::Timestamp => {
             let at = match (&value, from) {
@@ -72,15 +70,23 @@ pub(crate) fn convert<'a>(
                     None => to_datetime(&value, from, ctx)?.map(|local| ctx.time_zone.to_utc(local)),
                 },
             };
-            Ok(at.map_or(Datum::Null, |at| {
-                Datum::DateTime(ctx.sql_mode.excess_digits().datetime(at, fsp(to)))
-            }))
+            at.map_or(Ok(Datum::Null), |at| rounded(at, to, ctx))
         }
         ValueClass::Time => {
             let time = to_time(&value, from, ctx)?;
             Ok(time.map_or(Datum::Null, |time| Datum::Time(ctx.sql_mode.excess_digits().time(time, fsp(to)))))
         }
     }
+}
+
+/// With as many digits as the type has; NULL with a warning where that leads beyond the year 9999.
+fn rounded<'a>(at: i64, to: &SqlType, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let rounded = ctx.sql_mode.excess_digits().datetime(at, fsp(to));
+    if rounded > MAX_DATETIME {
+        ctx.warn(EvalError::DatetimeOverflow("datetime"))?;
+        return Ok(Datum::Null);
+    }
+    Ok(Datum::DateTime(rounded))
 }
 
 /// A constant text in another character set; error 3854 if that has not all of its characters.
@@ -124,9 +130,15 @@ pub(crate) fn cast<'a>(
         }
         SqlType::Int { unsigned, .. } => cast_int(&value, from, unsigned, ctx),
         SqlType::VarChar { len, .. } => cast_text(value, from, to, len, ctx),
+        SqlType::Text { .. } => cast_text(value, from, to, u32::MAX, ctx),
         SqlType::Binary { len } => cast_binary(value, from, len as usize, ctx),
         SqlType::Year => cast_year(&value, from, ctx),
         SqlType::Decimal { .. } => to_decimal(&value, from, to, ctx).map(Datum::Decimal),
+        SqlType::DateTime { .. }
+            if matches!(value, Datum::Int(0) | Datum::UInt(0)) && ctx.sql_mode.zero_dates().alone =>
+        {
+            Ok(Datum::DateTime(ZERO_DATETIME))
+        }
         _ => convert(value, from, to, ctx),
     }
 }
@@ -177,7 +189,10 @@ fn temporal_integer(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> i64
     let digits = ctx.sql_mode.excess_digits();
     match value {
         Datum::Date(days) => temporal::datetime_to_number(i64::from(*days) * DAY) / 1_000_000,
-        Datum::DateTime(at) => temporal::datetime_to_number(digits.datetime(local(*at, from, ctx), 0)),
+        Datum::DateTime(at) => {
+            let rounded = digits.datetime(local(*at, from, ctx), 0);
+            temporal::datetime_to_number(rounded.min(MAX_DATETIME))
+        }
         Datum::Time(time) => temporal::time_to_number(digits.time(*time, 0)),
         _ => 0,
     }
@@ -345,12 +360,14 @@ fn moment_of_text(value: &Datum<'_>, ctx: &EvalContext) -> Option<i64> {
     if !matches!(value, Datum::Str(_) | Datum::Bytes(_)) {
         return None;
     }
-    temporal::parse_datetime(bytes(value), ctx.time_zone)?.utc
+    temporal::parse_datetime(bytes(value), ctx.time_zone, ZeroDates::REFUSED)?.utc
 }
 
 /// Microseconds of local time.
 fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Option<i64>> {
-    let number = |number: Option<i64>| number.and_then(temporal::datetime_from_number).map(|(at, _)| at);
+    let number = |number: Option<i64>| {
+        number.and_then(|number| temporal::datetime_from_number(number, ZeroDates::REFUSED)).map(|(at, _)| at)
+    };
     let at = match value {
         Datum::Date(days) => return Ok(Some(i64::from(*days) * DAY)),
         Datum::DateTime(at) => return Ok(Some(local(*at, from, ctx))),
@@ -360,7 +377,7 @@ fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResu
             return Ok(Some(today + time));
         }
         Datum::Str(_) | Datum::Bytes(_) => {
-            let parsed = temporal::parse_datetime(bytes(value), ctx.time_zone);
+            let parsed = temporal::parse_datetime(bytes(value), ctx.time_zone, ctx.sql_mode.zero_dates());
             if parsed.is_some_and(|parsed| parsed.truncated) {
                 ctx.note(&EvalError::TruncatedValue { kind: "datetime", value: shown(value) });
             }
@@ -412,15 +429,17 @@ pub(crate) fn member_number<'a>(
     Ok(Datum::UInt(number))
 }
 
-/// A text as what a date is compared with: what is no date is before all dates.
+/// A text as what a date is compared with: what is no date is before all dates. A zero date that the mode refuses is warned of,
+/// and is one all the same.
 pub(crate) fn datetime_or_zero<'a>(
     args: &mut [Datum<'a>],
     info: &CallInfo,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    const ZERO: i64 = i64::MIN / 2;
     let at = to_datetime(&args[0], &info.ty, ctx)?;
-    Ok(Datum::DateTime(at.unwrap_or(ZERO)))
+    const NONE: i64 = i64::MIN / 2;
+    let read = || temporal::parse_datetime(bytes(&args[0]), ctx.time_zone, ZeroDates::ALLOWED);
+    Ok(Datum::DateTime(at.unwrap_or_else(|| read().map_or(NONE, |parsed| parsed.micros))))
 }
 
 /// A string as the exact number that a column of integers is compared with. What follows it is warned of as for a DOUBLE.
@@ -561,19 +580,37 @@ fn cast_text<'a>(
     len: u32,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let text = match to_text(value, from, to) {
-        Ok(text) => text,
-        Err(_) => {
-            ctx.note(&EvalError::InvalidCharacterString);
+    let value = to_text_or_bytes(value, from);
+    if let Datum::Bytes(bytes) = &value
+        && let Some(error) = no_text(bytes, to)
+    {
+        ctx.note(&error);
+        // What ASCII lacks is `?`.
+        if to.charset() != Some(Charset::Ascii) {
             return Ok(Datum::Null);
         }
-    };
+    }
+    let text = to_text(value, from, to)?;
     if count_chars(bytes(&text)) <= len as usize {
         return Ok(text);
     }
     ctx.warn(EvalError::TruncatedLength { kind: "CHAR", len, value: shown(&text) })?;
     let end = offset(&text, len as usize);
     Ok(slice(text, 0, end))
+}
+
+/// Error 1300, with the first of the bytes that are none of a text in the character set of `to`, if there are any.
+fn no_text(bytes: &[u8], to: &SqlType) -> Option<EvalError> {
+    /// So many are shown.
+    const SHOWN: usize = 3;
+    let charset = to.charset().unwrap_or(Charset::Utf8mb4);
+    let at = match charset {
+        Charset::Ascii => bytes.iter().position(|byte| !byte.is_ascii())?,
+        charset if charset.is_utf8() => std::str::from_utf8(bytes).err()?.valid_up_to(),
+        charset => charset.decode(bytes).err()?,
+    };
+    let bytes = bytes[at..].iter().take(SHOWN).map(|byte| format!("{byte:02X}")).collect();
+    Some(EvalError::InvalidCharacterString { charset: charset.name(), bytes })
 }
 
 /// CAST AS BINARY(len): cut, or padded with zero bytes.
@@ -685,7 +722,8 @@ fn json_scalar(node: Node<'_>, to: &SqlType, ctx: &EvalContext) -> Option<(Datum
             SqlType::Time { .. } => {
                 temporal::parse_time(text.as_bytes(), ctx.time_zone).is_some_and(|t| !t.truncated)
             }
-            _ => temporal::parse_datetime(text.as_bytes(), ctx.time_zone).is_some_and(|t| !t.truncated),
+            _ => temporal::parse_datetime(text.as_bytes(), ctx.time_zone, ctx.sql_mode.zero_dates())
+                .is_some_and(|t| !t.truncated),
         },
         (Datum::Str(text), SqlType::Double(_) | SqlType::Float(_)) => {
             let parsed = number::parse_f64(text.as_bytes());
@@ -715,9 +753,13 @@ pub(crate) fn is_identity(from: &SqlType, to: &SqlType) -> bool {
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. },
         ) => from.text_stays(to),
         (
+            SqlType::Binary { .. }
+            | SqlType::VarBinary { .. }
+            | SqlType::Blob { .. }
+            | SqlType::Geometry { .. },
             SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. },
-            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. },
-        ) => true,
+        )
+        | (SqlType::Geometry { .. }, SqlType::Geometry { .. }) => true,
         (
             SqlType::Decimal { scale: a, precision: p, .. },
             SqlType::Decimal { scale: b, precision: q, .. },

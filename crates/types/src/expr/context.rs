@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::datum::{Datum, Value};
 use crate::expr::assigned::AssignedVariables;
 use crate::expr::block_mode::BlockMode;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::func::math::SeededRandom;
-use crate::temporal::{ExcessDigits, TimeZone};
+use crate::expr::seeded::SeededRandom;
+use crate::temporal::{ExcessDigits, Locale, TimeZone, ZeroDates};
 
 /// The flags of `@@sql_mode` that evaluation looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +64,11 @@ impl SqlMode {
             true => ExcessDigits::Drop,
             false => ExcessDigits::Round,
         }
+    }
+
+    /// Where texts and numbers become dates: whether the zero date is one.
+    pub const fn zero_dates(self) -> ZeroDates {
+        ZeroDates { alone: !self.has(Self::NO_ZERO_DATE), with_time: !self.has(Self::NO_ZERO_IN_DATE) }
     }
 
     pub const fn is_strict(self) -> bool {
@@ -132,6 +138,31 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     /// Waits until transactions of the server that is followed are in force here, for ever if no time is given; whether they
     /// are. `None` if the set's text is none.
     fn wait_for_transactions(&self, set: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>>;
+
+    /// What is in a file of the server; `None` if the session may not read it, or there is none, or it has more bytes than `most`.
+    fn load_file(&self, name: &str, most: u64) -> Option<Vec<u8>>;
+
+    /// A variable of the session, by its name in lower case.
+    fn user_variable(&self, name: &str) -> Option<Value>;
+
+    /// The thread, by the count of `performance_schema.threads`, of a connection, or of the session itself.
+    fn thread_id(&self, connection: Option<u64>) -> Option<u64>;
+
+    /// Accounts and the roles that they have, as GraphML.
+    fn roles_graph(&self) -> String;
+
+    /// A statement's text without its values, and the digest by which summaries know it.
+    ///
+    /// # Errors
+    /// Of what is no statement.
+    fn statement_digest(&self, statement: &str, mode: SqlMode) -> EvalResult<StatementDigest>;
+}
+
+/// What STATEMENT_DIGEST and STATEMENT_DIGEST_TEXT return.
+#[derive(Clone, Debug)]
+pub struct StatementDigest {
+    pub text: String,
+    pub digest: String,
 }
 
 /// One statement's surroundings. Shared by all threads that work for the statement.
@@ -144,6 +175,8 @@ pub struct EvalContext {
     pub div_precision_increment: u8,
     pub default_week_format: u8,
     pub block_encryption: BlockMode,
+    /// `lc_time_names`
+    pub locale: &'static Locale,
     pub max_allowed_packet: u64,
     /// In bytes.
     pub group_concat_max_len: u64,
@@ -186,6 +219,7 @@ impl EvalContext {
             div_precision_increment: 4,
             default_week_format: 0,
             block_encryption: BlockMode::DEFAULT,
+            locale: Locale::english(),
             max_allowed_packet: 64 << 20,
             group_concat_max_len: 1024,
             cte_max_recursion_depth: 1000,
@@ -217,6 +251,13 @@ impl EvalContext {
     /// Whether the statement goes on: what takes long asks now and then.
     pub fn check(&self) -> EvalResult<()> {
         self.host.as_ref().map_or(Ok(()), |host| host.check())
+    }
+
+    /// A user variable, by its name in lower case, as it is now.
+    pub(crate) fn user_variable(&self, name: &str) -> Value {
+        let assigned = self.assigned.with(|assigned| assigned.get(name).map(|(value, _)| value.clone()));
+        let before = || self.host.as_ref().and_then(|host| host.user_variable(name));
+        assigned.or_else(before).unwrap_or(Datum::Null)
     }
 
     /// The statement's time in the session's time zone, microseconds.

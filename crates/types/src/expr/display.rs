@@ -241,7 +241,7 @@ fn write_cast_type(f: &mut Formatter<'_>, ty: &SqlType) -> fmt::Result {
         SqlType::Char { len, .. } | SqlType::VarChar { len, .. } => write!(f, "char({len})"),
         SqlType::Text { .. } => f.write_str("char"),
         SqlType::Binary { len } | SqlType::VarBinary { len } => write!(f, "binary({len})"),
-        SqlType::Blob { .. } => f.write_str("binary"),
+        SqlType::Blob { .. } | SqlType::Geometry { .. } => f.write_str("binary"),
         SqlType::Date => f.write_str("date"),
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => {
             f.write_str("datetime")?;

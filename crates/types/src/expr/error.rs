@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::convert::StoreError;
+use crate::geometry::GeometryError;
 use crate::json::JsonError;
 
 pub type EvalResult<T> = Result<T, EvalError>;
@@ -59,6 +60,9 @@ pub enum EvalError {
     /// 1210
     #[error("Incorrect arguments to {0}")]
     WrongArguments(&'static str),
+    /// 1772
+    #[error("Malformed GTID set specification '{0}'.")]
+    MalformedGtidSet(String),
     /// 1267 of two collations, 1270 of three, 1271 of more.
     #[error("Illegal mix of collations {}for operation '{operation}'", in_parentheses(of))]
     CollationMix { of: Vec<String>, operation: String },
@@ -90,8 +94,8 @@ pub enum EvalError {
     #[error("Cannot convert string '{value}' from {from} to {to}")]
     CannotConvertString { value: String, from: &'static str, to: &'static str },
     /// 1300
-    #[error("Invalid utf8mb4 character string")]
-    InvalidCharacterString,
+    #[error("Invalid {charset} character string: '{bytes}'")]
+    InvalidCharacterString { charset: &'static str, bytes: String },
     /// 1105
     #[error("Cast to {0} complement")]
     CastComplement(&'static str),
@@ -218,6 +222,15 @@ pub enum EvalError {
          not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING"
     )]
     JsonCondition,
+    /// 3037 and its like: what spatial functions refuse.
+    #[error("{0}")]
+    Geometry(GeometryError),
+    /// 3676: the argument is no statement; with the parser's error.
+    #[error("Could not parse argument to digest function: \"{0}\".")]
+    DigestOfNoStatement(String),
+    /// 1105: what XPath functions refuse, in MySQL's words.
+    #[error("{0}")]
+    Xpath(String),
     /// 1235
     #[error("This version of Avocet doesn't yet support '{0}'")]
     NotSupported(String),
@@ -260,6 +273,7 @@ impl EvalError {
             Self::ParameterCount(_) => 1582,
             Self::WrongParameters(_) => 1583,
             Self::WrongArguments(_) => 1210,
+            Self::MalformedGtidSet(_) => 1772,
             Self::CollationMix { of, .. } => match of.len() {
                 2 => 1267,
                 3 => 1270,
@@ -274,8 +288,8 @@ impl EvalError {
             Self::TruncatedLength { .. } => 1292,
             Self::ColumnOutOfRange => 1264,
             Self::CannotConvertString { .. } => 3854,
-            Self::InvalidCharacterString => 1300,
-            Self::CastComplement(_) => 1105,
+            Self::InvalidCharacterString { .. } => 1300,
+            Self::CastComplement(_) | Self::Xpath(_) => 1105,
             Self::RegexpSyntax => 3685,
             Self::OptionIgnored(_) => 1618,
             Self::ShortVector(_) => 1882,
@@ -311,6 +325,8 @@ impl EvalError {
             Self::JsonMultiple => 3967,
             Self::JsonValueRange(_) => 1690,
             Self::JsonCondition => 3986,
+            Self::Geometry(problem) => problem.errno(),
+            Self::DigestOfNoStatement(_) => 3676,
             Self::NotSupported(_) => 1235,
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod aes;
 pub(crate) mod bits;
 pub(crate) mod clock;
 pub(crate) mod digest;
+pub(crate) mod gtid;
 pub(crate) mod host;
 pub(crate) mod inet;
 pub(crate) mod interval;
@@ -14,13 +15,16 @@ mod locale;
 pub(crate) mod math;
 pub(crate) mod numeral;
 pub(crate) mod regexp;
+pub(crate) mod server;
 pub(crate) mod session;
+pub(crate) mod spatial;
 pub(crate) mod string;
 pub(crate) mod temporal;
 pub(crate) mod text;
 pub(crate) mod units;
 pub(crate) mod uuid;
 pub(crate) mod variables;
+pub(crate) mod xml;
 
 use crate::convert::{ConvertContext, store};
 use crate::datum::Datum;
@@ -51,6 +55,7 @@ pub(crate) fn stored<'a>(
         zone: ctx.time_zone,
         today,
         excess_digits: ctx.sql_mode.excess_digits(),
+        zero_dates: ctx.sql_mode.zero_dates(),
     };
     let column = || text::chars(&args[1]).to_owned();
     match store(args[0].clone(), &info.arg_types[0], &info.ty, &context) {

@@ -3,14 +3,10 @@
 //! What is syntax of its own in MySQL (operators, CASE, CAST, LIKE, INTERVAL arithmetic) is a kind of `Expr`, not a function.
 //! Functions marked `Rewrite` have a name here, but `Typer::call` turns them into other expressions.
 
-use crate::datum::Datum;
-use crate::expr::context::EvalContext;
-use crate::expr::error::EvalResult;
-use crate::expr::program::CallInfo;
-use crate::expr::typing::Typer;
+use crate::expr::program::RowFn;
 use crate::expr::typing::results as ret;
-use crate::expr::{Expr, coerce, func};
-use crate::sql_type::SqlType;
+use crate::expr::typing::returns::Ret;
+use crate::expr::{coerce, func};
 
 /// Whether equal arguments give equal results, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,30 +54,6 @@ pub enum ArgClass {
     Moment,
     Time,
 }
-
-/// How the result type follows from the (converted) arguments.
-#[derive(Clone, Copy)]
-pub enum Ret {
-    Int,
-    UInt,
-    Double,
-    /// A string in the collation that the string arguments agree on, so many characters long.
-    Text(fn(&[Expr]) -> u64),
-    /// A string in the connection's collation, so many characters long.
-    Ascii(fn(&[Expr]) -> u64),
-    /// A byte string.
-    Bytes(fn(&[Expr]) -> u64),
-    /// A name of at most so many characters, in the system collation.
-    System(u32),
-    Date,
-    Json,
-    Custom(fn(&Typer, &[Expr]) -> EvalResult<SqlType>),
-    Rewrite,
-}
-
-/// Computes a function of one row's arguments, which it may take out of the slice.
-pub(crate) type RowFn =
-    for<'x, 'a, 'c> fn(&'x mut [Datum<'a>], &'c CallInfo, &'c EvalContext) -> EvalResult<Datum<'a>>;
 
 pub struct FunctionInfo {
     pub names: &'static [&'static str],
@@ -216,9 +188,12 @@ functions! {
     Soundex ["SOUNDEX"] 1..=1, [Chars], Ret::Text(ret::len_soundex), Strict, Immutable, func::bits::soundex;
     RandomBytes ["RANDOM_BYTES"] 1..=1, [Int], Ret::Bytes(ret::len_1024), Strict, Volatile, func::digest::random_bytes;
     Compress ["COMPRESS"] 1..=1, [Encoded], Ret::Bytes(ret::len_compressed), Strict, Immutable, func::digest::compress;
-    Uncompress ["UNCOMPRESS"] 1..=1, [Encoded], Ret::Custom(ret::uncompressed), Partial, Immutable, func::digest::uncompress;
+    Uncompress ["UNCOMPRESS"] 1..=1, [Encoded], Ret::Custom(ret::long_bytes), Partial, Immutable, func::digest::uncompress;
     UncompressedLength ["UNCOMPRESSED_LENGTH"] 1..=1, [Encoded], Ret::Int, Strict, Immutable, func::digest::uncompressed_length;
+    ZeroFilled [] 2..=2, [Any, Int], Ret::Ascii(ret::len_zero_filled), Strict, Immutable, func::numeral::zero_filled;
     FormatBytes ["FORMAT_BYTES"] 1..=1, [Double], Ret::System(11), Strict, Immutable, func::units::format_bytes;
+    ExtractValue ["EXTRACTVALUE"] 2..=2, [Chars], Ret::Ascii(ret::len_long), Partial, Statement, func::xml::extract_value;
+    UpdateXml ["UPDATEXML"] 3..=3, [Chars], Ret::Ascii(ret::len_long), Partial, Statement, func::xml::update_xml;
     FormatPicoTime ["FORMAT_PICO_TIME"] 1..=1, [Double], Ret::System(11), Strict, Immutable, func::units::format_pico_time;
 
     // Addresses and UUIDs.
@@ -280,8 +255,8 @@ functions! {
     WeekOfYear ["WEEKOFYEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::week_of_year;
     YearWeek ["YEARWEEK"] 1..=2, [DateTime, Int], Ret::Int, Partial, Immutable, func::temporal::year_week;
     WeekDay ["WEEKDAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::week_day;
-    DayName ["DAYNAME"] 1..=1, [DateTime], Ret::Ascii(ret::len_9), Partial, Immutable, func::temporal::day_name;
-    MonthName ["MONTHNAME"] 1..=1, [DateTime], Ret::Ascii(ret::len_9), Partial, Immutable, func::temporal::month_name;
+    DayName ["DAYNAME"] 1..=1, [DateTime], Ret::Custom(ret::day_name), Partial, Statement, func::temporal::day_name;
+    MonthName ["MONTHNAME"] 1..=1, [DateTime], Ret::Custom(ret::month_name), Partial, Statement, func::temporal::month_name;
     Hour ["HOUR"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::hour;
     Minute ["MINUTE"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::minute;
     Second ["SECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::second;
@@ -298,7 +273,7 @@ functions! {
     TimeDiff ["TIMEDIFF"] 2..=2, [Any], Ret::Custom(ret::time_diff), Partial, Immutable, func::temporal::time_diff;
     AddTime ["ADDTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::add_time;
     SubTime ["SUBTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::sub_time;
-    DateFormat ["DATE_FORMAT"] 2..=2, [DateTime, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::date_format;
+    DateFormat ["DATE_FORMAT"] 2..=2, [DateTime, Chars], Ret::Ascii(ret::len_date_format), Partial, Statement, func::temporal::date_format;
     TimeFormat ["TIME_FORMAT"] 2..=2, [Time, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::time_format;
     GetFormat ["GET_FORMAT"] 2..=2, [Chars], Ret::Ascii(ret::len_17), Partial, Immutable, func::temporal::get_format;
     StrToDate ["STR_TO_DATE"] 2..=2, [Chars], Ret::Custom(ret::str_to_date), Partial, Immutable, func::temporal::str_to_date;
@@ -336,6 +311,63 @@ functions! {
 
     Coercibility ["COERCIBILITY"] 1..=1, [Any], Ret::Rewrite, Never, Immutable, func::rewritten;
 
+    // Spatial values.
+    Point ["POINT"] 2..=2, [Double], Ret::Custom(ret::point), Partial, Immutable, func::spatial::point;
+    LineString ["LINESTRING"] 1..=MANY, [Any], Ret::Custom(ret::geometry), Partial, Immutable, func::spatial::line_string;
+    Polygon ["POLYGON"] 1..=MANY, [Any], Ret::Custom(ret::geometry), Partial, Immutable, func::spatial::polygon;
+    MultiPoint ["MULTIPOINT"] 1..=MANY, [Any], Ret::Custom(ret::geometry), Partial, Immutable, func::spatial::multi_point;
+    MultiLineString ["MULTILINESTRING"] 1..=MANY, [Any], Ret::Custom(ret::geometry), Partial, Immutable, func::spatial::multi_line_string;
+    MultiPolygon ["MULTIPOLYGON"] 1..=MANY, [Any], Ret::Custom(ret::geometry), Partial, Immutable, func::spatial::multi_polygon;
+    GeometryCollection ["GEOMETRYCOLLECTION", "GEOMCOLLECTION"] 0..=MANY, [Any], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::collection;
+    StGeomFromText ["ST_GEOMFROMTEXT", "ST_GEOMETRYFROMTEXT"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::geometry_from_text;
+    StPointFromText ["ST_POINTFROMTEXT"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::point_from_text;
+    StLineFromText ["ST_LINEFROMTEXT", "ST_LINESTRINGFROMTEXT"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::line_from_text;
+    StPolyFromText ["ST_POLYFROMTEXT", "ST_POLYGONFROMTEXT"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::polygon_from_text;
+    StMultiPointFromText ["ST_MPOINTFROMTEXT", "ST_MULTIPOINTFROMTEXT"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial,
+        Immutable, func::spatial::multi_point_from_text;
+    StMultiLineFromText ["ST_MLINEFROMTEXT", "ST_MULTILINESTRINGFROMTEXT"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial,
+        Immutable, func::spatial::multi_line_from_text;
+    StMultiPolyFromText ["ST_MPOLYFROMTEXT", "ST_MULTIPOLYGONFROMTEXT"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial,
+        Immutable, func::spatial::multi_polygon_from_text;
+    StGeomCollFromText ["ST_GEOMCOLLFROMTEXT", "ST_GEOMCOLLFROMTXT", "ST_GEOMETRYCOLLECTIONFROMTEXT"] 1..=3,
+        [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable, func::spatial::collection_from_text;
+    StGeomFromWkb ["ST_GEOMFROMWKB", "ST_GEOMETRYFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::geometry_from_binary;
+    StPointFromWkb ["ST_POINTFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::point_from_binary;
+    StLineFromWkb ["ST_LINEFROMWKB", "ST_LINESTRINGFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::line_from_binary;
+    StPolyFromWkb ["ST_POLYFROMWKB", "ST_POLYGONFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial, Immutable,
+        func::spatial::polygon_from_binary;
+    StMultiPointFromWkb ["ST_MPOINTFROMWKB", "ST_MULTIPOINTFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial,
+        Immutable, func::spatial::multi_point_from_binary;
+    StMultiLineFromWkb ["ST_MLINEFROMWKB", "ST_MULTILINESTRINGFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial,
+        Immutable, func::spatial::multi_line_from_binary;
+    StMultiPolyFromWkb ["ST_MPOLYFROMWKB", "ST_MULTIPOLYGONFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial,
+        Immutable, func::spatial::multi_polygon_from_binary;
+    StGeomCollFromWkb ["ST_GEOMCOLLFROMWKB", "ST_GEOMETRYCOLLECTIONFROMWKB"] 1..=3, [Text, Int, Chars], Ret::Custom(ret::geometry), Partial,
+        Immutable, func::spatial::collection_from_binary;
+    StAsText ["ST_ASTEXT", "ST_ASWKT"] 1..=2, [Text, Chars], Ret::Ascii(ret::len_huge), Partial, Immutable,
+        func::spatial::as_text;
+    StAsBinary ["ST_ASBINARY", "ST_ASWKB"] 1..=2, [Text, Chars], Ret::Bytes(ret::len_huge), Partial, Immutable,
+        func::spatial::as_binary;
+    StAsGeoJson ["ST_ASGEOJSON"] 1..=3, [Text, Int, Int], Ret::Json, Partial, Immutable, func::spatial::as_geojson;
+    StSrid ["ST_SRID"] 1..=2, [Text, Int], Ret::Custom(ret::srid), Partial, Immutable, func::spatial::srid;
+    StX ["ST_X"] 1..=2, [Text, Double], Ret::Custom(ret::coordinate), Partial, Immutable, func::spatial::x;
+    StY ["ST_Y"] 1..=2, [Text, Double], Ret::Custom(ret::coordinate), Partial, Immutable, func::spatial::y;
+    StLatitude ["ST_LATITUDE"] 1..=2, [Text, Double], Ret::Custom(ret::coordinate), Partial, Immutable,
+        func::spatial::latitude;
+    StLongitude ["ST_LONGITUDE"] 1..=2, [Text, Double], Ret::Custom(ret::coordinate), Partial, Immutable,
+        func::spatial::longitude;
+    StGeometryType ["ST_GEOMETRYTYPE"] 1..=1, [Text], Ret::Ascii(ret::len_15), Partial, Immutable,
+        func::spatial::geometry_type;
+    StIsEmpty ["ST_ISEMPTY"] 1..=1, [Text], Ret::Int, Partial, Immutable, func::spatial::is_empty;
+
     // The session.
     Version ["VERSION"] 0..=0, [], Ret::System(60), Never, Statement, func::session::version;
     Database ["DATABASE", "SCHEMA"] 0..=0, [], Ret::System(64), Own, Statement, func::session::database;
@@ -355,8 +387,21 @@ functions! {
     ReleaseAllLocks ["RELEASE_ALL_LOCKS"] 0..=0, [], Ret::UInt, Never, Volatile, func::host::release_all_locks;
     IsFreeLock ["IS_FREE_LOCK"] 1..=1, [Chars], Ret::Int, Own, Volatile, func::host::is_free_lock;
     IsUsedLock ["IS_USED_LOCK"] 1..=1, [Chars], Ret::UInt, Own, Volatile, func::host::is_used_lock;
-    WaitForExecutedGtidSet ["WAIT_FOR_EXECUTED_GTID_SET"] 1..=2, [Chars, Double], Ret::Int, Strict, Volatile,
+    WaitForExecutedGtidSet ["WAIT_FOR_EXECUTED_GTID_SET"] 1..=2, [Chars, Double], Ret::Int, Own, Volatile,
         func::host::wait_for_executed_gtid_set;
+    GtidSubset ["GTID_SUBSET"] 2..=2, [Chars], Ret::Int, Strict, Immutable, func::gtid::subset;
+    GtidSubtract ["GTID_SUBTRACT"] 2..=2, [Chars], Ret::Ascii(ret::len_gtids), Own, Immutable, func::gtid::subtract;
+    StatementDigest ["STATEMENT_DIGEST"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Statement,
+        func::host::statement_digest;
+    StatementDigestText ["STATEMENT_DIGEST_TEXT"] 1..=1, [Chars], Ret::Ascii(ret::len_huge), Partial, Statement,
+        func::host::statement_digest_text;
+    Benchmark ["BENCHMARK"] 2..=2, [Int, Any], Ret::Int, Own, Volatile, func::rewritten;
+    LoadFile ["LOAD_FILE"] 1..=1, [Chars], Ret::Custom(ret::long_bytes), Partial, Volatile, func::server::load_file;
+    PsCurrentThreadId ["PS_CURRENT_THREAD_ID"] 0..=0, [], Ret::UInt, Own, Statement, func::server::current_thread_id;
+    PsThreadId ["PS_THREAD_ID"] 1..=1, [Int], Ret::UInt, Partial, Statement, func::server::thread_id;
+    RolesGraphMl ["ROLES_GRAPHML"] 0..=0, [], Ret::Ascii(ret::len_long), Own, Statement, func::server::roles_graphml;
+    IcuVersion ["ICU_VERSION"] 0..=0, [], Ret::System(4), Own, Statement, func::server::icu_version;
+    ValidatePasswordStrength ["VALIDATE_PASSWORD_STRENGTH"] 1..=1, [Chars], Ret::Int, Strict, Statement, func::server::password_strength;
     UuidShort ["UUID_SHORT"] 0..=0, [], Ret::UInt, Never, Volatile, func::session::uuid_short;
     Uuid ["UUID"] 0..=0, [], Ret::System(36), Never, Volatile, func::session::uuid;
     Charset ["CHARSET"] 1..=1, [Any], Ret::System(64), Never, Immutable, func::string::charset;
@@ -387,6 +432,7 @@ impl Function {
             Self::DateTimeOrZero => "datetime",
             Self::ExactInteger | Self::ExactDecimal => "decimal",
             Self::Stored => "stored",
+            Self::ZeroFilled => "zerofill",
             Self::JsonValue => "JSON_VALUE",
             Self::JsonMemberOf => "MEMBER OF",
             Self::JsonTableDocument => "json_table",

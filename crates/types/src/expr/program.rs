@@ -16,7 +16,6 @@ use std::cmp::Ordering;
 use crate::datum::{Datum, Value};
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
-use crate::expr::function::RowFn;
 use crate::expr::program::compare::Comparer;
 use crate::expr::program::pattern::Pattern;
 use crate::expr::{ArithOp, CompareOp, Expr, IntervalUnit, IsTest, UnitFunction};
@@ -208,6 +207,11 @@ pub(crate) enum Node {
     },
     Call(Box<CallNode>),
     UnitCall(Box<UnitCallNode>),
+    /// Evaluates so many times, and forgets what comes out.
+    Benchmark {
+        count: Box<Node>,
+        expr: Box<Node>,
+    },
 }
 
 #[derive(Debug)]
@@ -215,6 +219,10 @@ pub(crate) enum LikePattern {
     Const(Pattern),
     Varying { pattern: Box<Node>, escape: Option<char>, collation: Option<crate::sql_type::Collation> },
 }
+
+/// Computes a function of one row's arguments, which it may take out of the slice.
+pub(crate) type RowFn =
+    for<'x, 'a, 'c> fn(&'x mut [Datum<'a>], &'c CallInfo, &'c EvalContext) -> EvalResult<Datum<'a>>;
 
 #[derive(Debug)]
 pub(crate) struct CallNode {
@@ -251,6 +259,7 @@ pub enum Prepared {
     /// RAND of a constant seed: one generator for all rows.
     Seed,
     Regex(Box<regex::Regex>),
+    Xpath(Box<crate::xml::xpath::Xpath>),
     /// Of the arguments of a JSON function, those that are constant paths.
     Paths(Box<[Option<crate::json::Path>]>),
 }
@@ -276,6 +285,11 @@ impl RowProgram {
     /// The columns that it reads of a row, ascending.
     pub fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// The column whose values it gives as they are.
+    pub fn as_column(&self) -> Option<usize> {
+        if let Node::Column(index) = self.root { Some(index) } else { None }
     }
 
     /// The type of the values that it gives.

@@ -14,19 +14,23 @@ mod compare;
 mod gather;
 mod json;
 pub(crate) mod results;
+pub mod returns;
+mod spatial;
 mod variables;
 
 pub use cast::CastTarget;
 pub use json::OnJsonProblem;
+pub use spatial::refuse_geometries;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::datum::Datum;
 use crate::expr::context::SqlMode;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::{Expr, ExprKind, Function, IsTest};
 use crate::sql_type::{Collation, SqlType};
+use crate::temporal::Locale;
 use gather::{Gather, gathered};
 
 /// The session settings that types depend on.
@@ -36,8 +40,12 @@ pub struct Typer {
     pub connection_collation: Collation,
     pub div_precision_increment: u8,
     pub sql_mode: SqlMode,
+    /// `lc_time_names`
+    pub locale: &'static Locale,
     /// Columns that show literals and the like: other strings' collations win over theirs.
     pub coercible_columns: BTreeSet<usize>,
+    /// Columns of ZEROFILL, with the characters that their texts have at least.
+    pub zero_filled: BTreeMap<usize, u8>,
     /// Parts of expressions that were copied.
     pub copied: Cell<usize>,
 }
@@ -52,7 +60,9 @@ impl Default for Typer {
             connection_collation: Collation::DEFAULT,
             div_precision_increment: 4,
             sql_mode: SqlMode::DEFAULT,
+            locale: Locale::english(),
             coercible_columns: BTreeSet::new(),
+            zero_filled: BTreeMap::new(),
             copied: Cell::new(0),
         }
     }
@@ -87,7 +97,10 @@ impl ValueClass {
             SqlType::Decimal { .. } => Self::Decimal,
             SqlType::Float(_) | SqlType::Double(_) => Self::Double,
             SqlType::Char { .. } | SqlType::VarChar { .. } | SqlType::Text { .. } => Self::Text,
-            SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } => Self::Bytes,
+            SqlType::Binary { .. }
+            | SqlType::VarBinary { .. }
+            | SqlType::Blob { .. }
+            | SqlType::Geometry { .. } => Self::Bytes,
             SqlType::Date => Self::Date,
             SqlType::DateTime { .. } => Self::DateTime,
             SqlType::Timestamp { .. } => Self::Timestamp,
@@ -98,6 +111,17 @@ impl ValueClass {
 }
 
 impl Typer {
+    /// A number as what it is a text of: of a column of ZEROFILL, the text with its zeros.
+    pub fn with_zeros(&self, expr: Expr) -> Expr {
+        let ExprKind::Column(index) = expr.kind else { return expr };
+        let Some(width) = self.zero_filled.get(&index) else { return expr };
+        let width = Expr::int((*width).into());
+        match self.call(Function::ZeroFilled, vec![expr.clone(), width]) {
+            Ok(text) => text,
+            Err(_) => expr,
+        }
+    }
+
     /// A string literal: `?` stands for what the connection's character set has not.
     pub fn string(&self, text: impl Into<String>) -> Expr {
         let text = self.connection_collation.info().charset.fitted(text.into().into());
@@ -314,7 +338,7 @@ impl Typer {
             return Expr::literal(Datum::Null, to);
         }
         // Strings that are no dates become NULL.
-        let can_fail = to.is_temporal() && !expr.ty.is_temporal();
+        let can_fail = to.is_temporal() && (!expr.ty.is_temporal() || rounds_datetime(&expr.ty, &to));
         let nullable = expr.nullable || can_fail;
         Expr::new(ExprKind::Convert(Box::new(expr)), to, nullable)
     }
@@ -360,4 +384,13 @@ impl Expr {
                 | ExprKind::Like { .. }
         )
     }
+}
+
+/// Whether a date and time loses digits of its fraction: rounding may lead beyond the year 9999.
+pub(crate) fn rounds_datetime(from: &SqlType, to: &SqlType) -> bool {
+    let digits = |ty: &SqlType| match *ty {
+        SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => Some(fsp),
+        _ => None,
+    };
+    digits(from).zip(digits(to)).is_some_and(|(from, to)| to < from)
 }

@@ -1,6 +1,7 @@
 //! Looking at and rebuilding expression trees.
 
 use crate::expr::function::Volatility;
+use crate::expr::typing::rounds_datetime;
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::sql_type::SqlType;
 
@@ -217,6 +218,7 @@ impl Expr {
                     || inner.ty == SqlType::Json
                     || self.ty == SqlType::Json
                     || self.ty.is_temporal() && !inner.ty.is_temporal()
+                    || rounds_datetime(&inner.ty, &self.ty)
             }
             _ => false,
         }

@@ -23,7 +23,7 @@ use crate::decimal::Decimal;
 use crate::json::tree::{Json, Map, distinct_members, name_order};
 use crate::json::{JsonError, MAX_DEPTH, opaque, packed};
 
-mod kind {
+pub(super) mod kind {
     pub const SMALL_OBJECT: u8 = 0;
     pub const LARGE_OBJECT: u8 = 1;
     pub const SMALL_ARRAY: u8 = 2;
@@ -40,7 +40,7 @@ mod kind {
     pub const OPAQUE: u8 = 15;
 }
 
-mod literal {
+pub(super) mod literal {
     pub const NULL: u8 = 0;
     pub const TRUE: u8 = 1;
     pub const FALSE: u8 = 2;
@@ -137,11 +137,14 @@ impl<'a> Container<'a> {
     }
 
     fn name(&self, index: usize) -> &'a str {
+        std::str::from_utf8(self.name_bytes(index)).unwrap_or_default()
+    }
+
+    fn name_bytes(&self, index: usize) -> &'a [u8] {
         let at = 2 * width(self.large) + index * (width(self.large) + 2);
         let start = self.offset(at);
         let len = usize::from(u16::from_le_bytes(bytes_at(self.data, at + width(self.large))));
-        let bytes = self.data.get(start..start + len).unwrap_or_default();
-        std::str::from_utf8(bytes).unwrap_or_default()
+        self.data.get(start..start + len).unwrap_or_default()
     }
 }
 
@@ -198,6 +201,16 @@ impl<'a> Object<'a> {
         None
     }
 
+    /// As [`Self::get`], of a member that is most likely where it was in the document before: `at`, which is kept up.
+    pub(super) fn get_near(&self, name: &str, at: &mut usize) -> Option<Node<'a>> {
+        if *at < self.len() && self.0.name_bytes(*at) == name.as_bytes() {
+            return Some(self.0.value(*at));
+        }
+        let found = self.get(name)?;
+        *at = (0..self.len()).find(|&i| self.0.name_bytes(i) == name.as_bytes()).unwrap_or(0);
+        Some(found)
+    }
+
     pub fn iter(self) -> impl ExactSizeIterator<Item = (&'a str, Node<'a>)> {
         (0..self.len()).map(move |i| (self.0.name(i), self.0.value(i)))
     }
@@ -216,7 +229,7 @@ fn sized(data: &[u8], start: usize) -> (&[u8], usize) {
     (&[], start)
 }
 
-fn push_len(mut len: usize, to: &mut Vec<u8>) {
+pub(super) fn push_len(mut len: usize, to: &mut Vec<u8>) {
     while len >= 0x80 {
         to.push(len as u8 | 0x80);
         len >>= 7;
@@ -282,6 +295,17 @@ impl<'a> Node<'a> {
                 read.unwrap_or(JsonRef::Opaque { kind: of_type, bytes })
             }
             _ => JsonRef::Null,
+        }
+    }
+
+    /// Whether a number has the kind that [`Json::encode`] gives it, and so comes out of writing it as the same bytes.
+    pub(super) fn is_shortest(&self) -> bool {
+        match self.view() {
+            JsonRef::Int(v) if i16::try_from(v).is_ok() => self.kind == kind::INT16,
+            JsonRef::Int(v) if i32::try_from(v).is_ok() => self.kind == kind::INT32,
+            JsonRef::UInt(v) if u16::try_from(v).is_ok() => self.kind == kind::UINT16,
+            JsonRef::UInt(v) if u32::try_from(v).is_ok() => self.kind == kind::UINT32,
+            _ => true,
         }
     }
 

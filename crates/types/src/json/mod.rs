@@ -18,6 +18,7 @@
 //! - `order`: comparison and sort keys
 //! - `scalar`: scalars as values of SQL
 //! - `schema`: JSON Schema
+//! - `shred`: values at paths as typed columns beside the documents
 //! - `table`: the rows of JSON_TABLE
 
 mod binary;
@@ -29,6 +30,7 @@ mod path;
 mod print;
 mod scalar;
 mod schema;
+pub mod shred;
 pub mod table;
 mod tree;
 

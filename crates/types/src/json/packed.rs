@@ -30,12 +30,13 @@ pub fn pack_time(micros: i64) -> i64 {
     if micros < 0 { -packed } else { packed }
 }
 
-/// Microseconds since 1970; `None` for what no calendar has, such as dates of zero.
+/// Microseconds since 1970; `None` for what no calendar has, such as dates whose month alone is zero.
 pub fn unpack_datetime(packed: i64) -> Option<i64> {
     let whole = packed >> MICRO_BITS;
     let (day, clock) = (whole >> 17, whole & ((1 << 17) - 1));
     let months = day >> 5;
-    let civil = Civil::checked(i32::try_from(months / 13).ok()?, (months % 13) as u32, (day & 31) as u32)?;
+    let civil =
+        Civil::checked_or_zero(i32::try_from(months / 13).ok()?, (months % 13) as u32, (day & 31) as u32)?;
     let clock = unpack_clock(clock, packed).filter(|clock| clock.hour < 24)?;
     (packed >= 0).then(|| civil.to_micros() + clock.to_micros())
 }
@@ -65,6 +66,7 @@ fn unpack_clock(whole: i64, packed: i64) -> Option<Clock> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::temporal::{ZERO_DATE, ZERO_DATETIME};
 
     #[test]
     fn what_mysql_writes_is_read() {
@@ -94,9 +96,12 @@ mod tests {
 
     #[test]
     fn what_no_calendar_has_is_none() {
-        for packed in [0, -1, i64::MIN, i64::MAX, 63, 1 << 24] {
+        // Second 63; the first day of no month.
+        for packed in [-1, i64::MIN, i64::MAX, 63 << 24, 1 << 41] {
             assert_eq!(unpack_datetime(packed), None, "{packed}");
         }
+        assert_eq!((unpack_datetime(0), unpack_date(0)), (Some(ZERO_DATETIME), Some(ZERO_DATE)));
+        assert_eq!((pack_datetime(ZERO_DATETIME), pack_date(ZERO_DATE)), (0, 0));
         assert_eq!(
             (unpack_time(i64::MIN), unpack_time(63 << 24), unpack_time(0xFF_FFFF)),
             (None, None, None)

@@ -23,6 +23,8 @@ fn table(
         auto_increment: false,
         generated: None,
         invisible: false,
+        collation_named: false,
+        zerofill: None,
         comment: String::new(),
     };
     let part = |column| IndexPart { column, descending, prefix_len };
@@ -44,9 +46,10 @@ fn table(
         comment: String::new(),
         foreign_keys: Vec::new(),
         checks: Vec::new(),
-        fulltext: Vec::new(),
+        kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        stored: None,
     };
     let layout = KeyLayout::new(&table, &index.parts);
     (table, layout)

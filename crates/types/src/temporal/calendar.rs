@@ -1,22 +1,6 @@
 //! Weekdays, week numbers, day numbers and differences.
 
-use super::{Civil, MAX_DATE, MIN_DATE, SECOND, Unit, date_of, days_in_month, is_leap_year};
-
-const DAY_NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-const MONTH_NAMES: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
+use super::{Civil, MAX_DATE, MIN_DATE, SECOND, Unit, date_of, days_in_month, is_leap_year, is_zero_date};
 
 /// Day numbers of MySQL (TO_DAYS) minus days since 1970-01-01.
 const TO_DAYS: i64 = 719_528;
@@ -31,17 +15,11 @@ pub const fn day_of_week(days: i32) -> u32 {
     (days + 4).rem_euclid(7) as u32 + 1
 }
 
-pub fn day_name(days: i32) -> &'static str {
-    DAY_NAMES[weekday(days) as usize]
-}
-
-/// The name of month 1..=12.
-pub fn month_name(month: u32) -> &'static str {
-    MONTH_NAMES[month as usize - 1]
-}
-
-/// DAYOFYEAR(): from 1.
+/// DAYOFYEAR(): from 1; 0 of the zero date.
 pub const fn day_of_year(days: i32) -> u32 {
+    if is_zero_date(days) {
+        return 0;
+    }
     let year = Civil::from_days(days).year;
     (days - Civil::new(year, 1, 1).to_days()) as u32 + 1
 }
@@ -113,7 +91,14 @@ pub fn year_week(days: i32, mode: WeekMode) -> u32 {
 }
 
 /// The week and the year that it belongs to.
+///
+/// MySQL has weeks for the zero date only where it asks for no day (DATE_FORMAT, EXTRACT): its unsigned numbers run over
+/// (`calc_week`), but where weeks begin with Mondays and are counted from 1.
 pub(super) fn week_and_year(days: i32, mode: WeekMode) -> (u32, i32) {
+    if is_zero_date(days) {
+        let is_iso = mode.monday_first && mode.from_one;
+        return if is_iso { (1, 1) } else { (u32::MAX / 7 + 1, 0) };
+    }
     let date = Civil::from_days(days);
     let mut year = date.year;
     let mut first = Civil::new(year, 1, 1).to_days();

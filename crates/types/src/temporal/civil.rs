@@ -1,6 +1,6 @@
 //! Day numbers to year, month, day and back; microseconds to hours, minutes, seconds and back.
 
-use super::{DAY, HOUR, MINUTE, SECOND};
+use super::{DAY, HOUR, MINUTE, SECOND, ZERO_DATE, is_zero_date};
 
 /// A day of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,9 @@ const SHIFT: i32 = 719_468;
 const ERA: i32 = 146_097;
 
 impl Civil {
+    /// Of the zero date.
+    pub const ZERO: Self = Self::new(0, 0, 0);
+
     pub const fn new(year: i32, month: u32, day: u32) -> Self {
         Self { year, month, day }
     }
@@ -37,8 +40,19 @@ impl Civil {
         valid.then_some(Self { year, month, day })
     }
 
+    /// The same, or the zero date.
+    pub fn checked_or_zero(year: i32, month: u32, day: u32) -> Option<Self> {
+        match (year, month, day) {
+            (0, 0, 0) => Some(Self::ZERO),
+            _ => Self::checked(year, month, day),
+        }
+    }
+
     /// Days since 1970-01-01. Years are counted from March, so that leap days end them.
     pub const fn to_days(self) -> i32 {
+        if self.month == 0 {
+            return ZERO_DATE;
+        }
         self.proleptic_days() + (self.year == 0 && self.month <= 2) as i32
     }
 
@@ -52,7 +66,11 @@ impl Civil {
         era * ERA + day_of_era - SHIFT
     }
 
+    /// The zero date has a year, month and day of zero.
     pub const fn from_days(days: i32) -> Self {
+        if is_zero_date(days) {
+            return Self::ZERO;
+        }
         let days = days + SHIFT - (days < -SHIFT) as i32;
         let era = days.div_euclid(ERA);
         let day_of_era = days.rem_euclid(ERA);

@@ -6,7 +6,7 @@
 //! or the calendar does not have it.
 
 use super::zone::parse_offset;
-use super::{Civil, Clock, DAY, MAX_DATETIME, MAX_TIME, MIN_DATETIME, TimeZone};
+use super::{Civil, Clock, DAY, MAX_DATETIME, MAX_TIME, TimeZone, ZERO_DATETIME, ZeroDates, has_zero_date};
 
 /// A text or number as a date or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,17 @@ pub struct Parsed {
     pub clipped: bool,
     /// The moment, if an offset says it: a local time may come twice.
     pub utc: Option<i64>,
+}
+
+/// Why a text or number is no date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotADate {
+    /// Its parts are read, but the calendar has no such day, or it is a zero date that is refused.
+    OutOfRange,
+    /// It does not have the parts of a date.
+    Malformed,
+    /// Rounding its fraction leads beyond the year 9999.
+    RoundedOver,
 }
 
 /// A date and time with only `fsp` digits of fraction: halves become the later one, before 1970 too.
@@ -124,28 +135,41 @@ struct Fields {
 
 /// Reads a DATE or DATETIME. An offset behind it (`+02:00`) is taken to mean local time elsewhere, and
 /// converted to `zone`.
-pub fn parse_datetime(text: &[u8], zone: TimeZone) -> Option<Parsed> {
+pub fn parse_datetime(text: &[u8], zone: TimeZone, zeros: ZeroDates) -> Option<Parsed> {
+    read_datetime(text, zone, zeros).ok()
+}
+
+/// As [`parse_datetime`], and says why a text is no date.
+pub fn read_datetime(text: &[u8], zone: TimeZone, zeros: ZeroDates) -> Result<Parsed, NotADate> {
     let start = space_run(text);
     let text = &text[start..];
-    if !text.first()?.is_ascii_digit() {
-        return None;
+    if !text.first().is_some_and(u8::is_ascii_digit) {
+        return Err(NotADate::Malformed);
     }
     let run = text.iter().take_while(|b| b.is_ascii_digit() || **b == b'T').count();
     let fields = match text.get(run) {
         None | Some(b'.') => run_together(text, run),
-        Some(_) => delimited(text)?,
+        Some(_) => delimited(text).ok_or(NotADate::Malformed)?,
     };
-    let mut micros = datetime_of(&fields)?;
     let (mut rest, mut utc) = (&text[fields.end..], None);
+    let mut micros = datetime_of(&fields, zeros, space_run(rest) == rest.len())?;
     if fields.count == 6
         && let Some(offset) = offset_suffix(rest)
     {
         let moment = offset.to_utc(micros);
+        // Zero dates are of no place.
+        let is_zero = has_zero_date(micros);
         micros = zone.to_local(moment);
         (rest, utc) = (&[], Some(moment));
+        if is_zero || has_zero_date(micros) {
+            return Err(NotADate::OutOfRange);
+        }
     }
-    Some(Parsed {
-        micros: Some(micros).filter(|m| (MIN_DATETIME..=MAX_DATETIME).contains(m))?,
+    if micros > MAX_DATETIME {
+        return Err(NotADate::OutOfRange);
+    }
+    Ok(Parsed {
+        micros,
         fsp: fields.fsp,
         has_date: true,
         has_time: fields.count > 3,
@@ -251,16 +275,19 @@ fn delimiters(text: &[u8], mut at: usize) -> (usize, bool) {
     (at, spaced)
 }
 
-fn datetime_of(fields: &Fields) -> Option<i64> {
-    if fields.count < 3 {
-        return None;
-    }
+/// `is_all`: nothing follows the fields.
+fn datetime_of(fields: &Fields, zeros: ZeroDates, is_all: bool) -> Result<i64, NotADate> {
     let [year, month, day, hour, minute, second] = fields.values.map(|v| v as u32);
     let zero = fields.values == [0; 6];
+    let is_clock = hour < 24 && minute < 60 && second < 60;
+    if fields.count < 3 || month > 12 || day > 31 || !is_clock {
+        // Zeros alone are a zero date that is out of range.
+        return Err(if zero && is_all { NotADate::OutOfRange } else { NotADate::Malformed });
+    }
     let year = if fields.year_digits == 2 && !zero { full_year(year) } else { year };
-    let date = Civil::checked(year as i32, month, day)?;
-    let valid = hour < 24 && minute < 60 && second < 60;
-    valid.then(|| date.to_micros() + Clock::new(hour, minute, second, 0).to_micros() + fields.micros)
+    let date = Civil::checked_or_zero(year as i32, month, day).ok_or(NotADate::OutOfRange)?;
+    let micros = date.to_micros() + Clock::new(hour, minute, second, 0).to_micros() + fields.micros;
+    if zeros.allow(micros) { Ok(micros) } else { Err(NotADate::OutOfRange) }
 }
 
 const fn full_year(two_digits: u32) -> u32 {
@@ -274,9 +301,11 @@ pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
     let may_have_date = digit_run(text) >= 12 || text.contains(&b' ');
     if text.len() >= 12
         && may_have_date
-        && let Some(full) = parse_datetime(text, zone).filter(|p| p.has_time)
+        && let Some(full) = parse_datetime(text, zone, ZeroDates::ALLOWED).filter(|p| p.has_time)
     {
-        return Some(Parsed { micros: super::time_of(full.micros), ..full });
+        // The zero date is no part that is lost.
+        let has_date = !has_zero_date(full.micros);
+        return Some(Parsed { micros: super::time_of(full.micros), has_date, ..full });
     }
     let negative = text.first() == Some(&b'-');
     let text = &text[usize::from(negative)..];
@@ -352,9 +381,11 @@ fn colon_fields(text: &[u8], mut at: usize, max: usize) -> ([u64; 3], usize) {
     (fields, at - 1)
 }
 
-/// A number as a DATETIME: `YYYYMMDDhhmmss`, `YYMMDDhhmmss`, `YYYYMMDD`, `YYMMDD`. Says too whether it has a time.
-pub fn datetime_from_number(n: i64) -> Option<(i64, bool)> {
+/// A number as a DATETIME: `YYYYMMDDhhmmss`, `YYMMDDhhmmss`, `YYYYMMDD`, `YYMMDD`, or 0 as the zero date. Says too whether it
+/// has a time.
+pub fn datetime_from_number(n: i64, zeros: ZeroDates) -> Option<(i64, bool)> {
     let (full, has_time) = match n {
+        0 if zeros.alone => return Some((ZERO_DATETIME, false)),
         101..=691_231 => ((n + 20_000_000) * 1_000_000, false),
         700_101..=991_231 => ((n + 19_000_000) * 1_000_000, false),
         10_000_101..=99_991_231 => (n * 1_000_000, false),
@@ -373,11 +404,6 @@ pub fn datetime_from_number(n: i64) -> Option<(i64, bool)> {
     })
 }
 
-/// A number as a DATE: as `datetime_from_number`, without its time.
-pub fn date_from_number(n: i64) -> Option<i32> {
-    datetime_from_number(n).map(|(micros, _)| super::date_of(micros))
-}
-
 /// A number as a TIME: `hhmmss`, or the time of a DATETIME's number. Clipped to the range of TIME; `None` if
 /// minutes or seconds are past 59.
 pub fn time_from_number(n: i64) -> Option<Parsed> {
@@ -393,7 +419,7 @@ pub fn time_from_number(n: i64) -> Option<Parsed> {
     let magnitude = n.unsigned_abs();
     if magnitude > 8_385_959 {
         if n >= 10_000_000_000 {
-            let (micros, _) = datetime_from_number(n)?;
+            let (micros, _) = datetime_from_number(n, ZeroDates::REFUSED)?;
             return Some(parsed(super::time_of(micros), false));
         }
         return Some(parsed(if n < 0 { -MAX_TIME } else { MAX_TIME }, true));

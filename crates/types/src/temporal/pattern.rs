@@ -4,20 +4,28 @@ use std::io::Write as _;
 
 use super::calendar::week_and_year;
 use super::{
-    Civil, Clock, DAY, MAX_TIME, WeekMode, date_of, day_name, day_of_week, day_of_year, month_name, time_of,
-    weekday,
+    Civil, Clock, DAY, Locale, MAX_TIME, WeekMode, ZeroDates, date_of, day_of_week, day_of_year,
+    is_zero_date, time_of, weekday,
 };
 
-/// DATE_FORMAT(datetime, pattern), appended.
-pub fn date_format(datetime: i64, pattern: &str, to: &mut Vec<u8>) {
+/// DATE_FORMAT(datetime, pattern), appended. Names of a zero date's month and weekday give NULL in MySQL: `false`, and then
+/// nothing of use was appended.
+pub fn date_format(datetime: i64, pattern: &str, locale: &Locale, to: &mut Vec<u8>) -> bool {
     let days = date_of(datetime);
     let date = Civil::from_days(days);
     let clock = Clock::from_micros(time_of(datetime));
+    let is_zero = is_zero_date(days);
+    let mut valid = true;
     each_specifier(pattern, to, |specifier, to| {
-        if !write_date_part(specifier, days, date, to) && !write_clock_part(specifier, clock, to) {
+        if is_zero && matches!(specifier, 'a' | 'b' | 'M' | 'W' | 'w') {
+            valid = false;
+            return;
+        }
+        if !write_date_part(specifier, days, date, locale, to) && !write_clock_part(specifier, clock, to) {
             push_char(specifier, to);
         }
     });
+    valid
 }
 
 /// TIME_FORMAT(time, pattern), appended. Date specifiers give NULL in MySQL: `false`, and then nothing of use
@@ -62,11 +70,11 @@ fn pad(v: u32, width: usize, to: &mut Vec<u8>) {
     write!(to, "{v:0width$}").expect("writing to a Vec does not fail");
 }
 
-fn write_date_part(specifier: char, days: i32, date: Civil, to: &mut Vec<u8>) -> bool {
+fn write_date_part(specifier: char, days: i32, date: Civil, locale: &Locale, to: &mut Vec<u8>) -> bool {
     let week_of = |mode: i64| week_and_year(days, WeekMode::new(mode));
     match specifier {
-        'a' => to.extend_from_slice(&day_name(days).as_bytes()[..3]),
-        'b' => to.extend_from_slice(&month_name(date.month).as_bytes()[..3]),
+        'a' => to.extend_from_slice(locale.short_day_name(days).as_bytes()),
+        'b' => to.extend_from_slice(locale.short_month_name(date.month).as_bytes()),
         'c' => pad(date.month, 1, to),
         'D' => {
             pad(date.day, 1, to);
@@ -75,13 +83,13 @@ fn write_date_part(specifier: char, days: i32, date: Civil, to: &mut Vec<u8>) ->
         'd' => pad(date.day, 2, to),
         'e' => pad(date.day, 1, to),
         'j' => pad(day_of_year(days), 3, to),
-        'M' => to.extend_from_slice(month_name(date.month).as_bytes()),
+        'M' => to.extend_from_slice(locale.month_name(date.month).as_bytes()),
         'm' => pad(date.month, 2, to),
         'U' => pad(week_of(0).0, 2, to),
         'u' => pad(week_of(1).0, 2, to),
         'V' => pad(week_of(2).0, 2, to),
         'v' => pad(week_of(3).0, 2, to),
-        'W' => to.extend_from_slice(day_name(days).as_bytes()),
+        'W' => to.extend_from_slice(locale.day_name(days).as_bytes()),
         'w' => pad(day_of_week(days) - 1, 1, to),
         'X' => pad(week_of(2).1 as u32, 4, to),
         'x' => pad(week_of(3).1 as u32, 4, to),
@@ -179,7 +187,7 @@ struct Scanned {
 }
 
 /// STR_TO_DATE(text, pattern). `None` where the text does not match or is no date. The flag says that text is left.
-pub fn str_to_date(text: &str, pattern: &str) -> Option<(StrToDate, bool)> {
+pub fn str_to_date(text: &str, pattern: &str, zeros: ZeroDates) -> Option<(StrToDate, bool)> {
     let mut scanned = Scanned::default();
     let rest = scan(text, pattern, &mut scanned)?;
     let (kind, _) = str_to_date_kind(pattern);
@@ -204,7 +212,13 @@ pub fn str_to_date(text: &str, pattern: &str) -> Option<(StrToDate, bool)> {
         }
         StrToDate::DateTime(_) => return None,
     };
-    Some((value, left))
+    let midnight = |days| i64::from(days) * DAY;
+    let allowed = match value {
+        StrToDate::Date(days) => zeros.allow(midnight(days)),
+        StrToDate::DateTime(at) => zeros.allow(at),
+        StrToDate::Time(_) => true,
+    };
+    allowed.then_some((value, left))
 }
 
 impl Scanned {
@@ -216,7 +230,7 @@ impl Scanned {
         if let (Some(week), Some(weekday_wanted)) = (self.week, self.weekday) {
             return self.date_of_week(week, weekday_wanted);
         }
-        Some(Civil::checked(self.year? as i32, self.month?, self.day?)?.to_days())
+        Some(Civil::checked_or_zero(self.year? as i32, self.month?, self.day?)?.to_days())
     }
 
     /// A date by year, week and weekday: `%X%V%W`, `%x%v%W`, `%Y%U%W`, `%Y%u%W`.
@@ -285,9 +299,10 @@ fn scan_name(
 }
 
 fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [u8]> {
-    let months = || (1..=12).map(month_name);
+    // As MySQL reads them, whatever the locale.
+    let months = || (1..=12).map(|month| Locale::english().month_name(month));
     // 1970-01-05 was a Monday.
-    let weekdays = || (4..11).map(day_name);
+    let weekdays = || (4..11).map(|days| Locale::english().day_name(days));
     let rest = match specifier {
         b'Y' | b'y' => {
             let (year, rest) = scan_number(text, if specifier == b'Y' { 4 } else { 2 })?;

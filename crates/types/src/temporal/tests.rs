@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn datetime(text: &str) -> Option<String> {
-    let parsed = parse_datetime(text.as_bytes(), TimeZone::UTC)?;
+    let parsed = parse_datetime(text.as_bytes(), TimeZone::UTC, ZeroDates::REFUSED)?;
     Some(shown(parsed.micros, parsed.fsp))
 }
 
@@ -14,7 +14,9 @@ fn shown(micros: i64, fsp: u8) -> String {
 }
 
 fn micros(text: &str) -> i64 {
-    parse_datetime(text.as_bytes(), TimeZone::UTC).unwrap_or_else(|| panic!("{text}")).micros
+    parse_datetime(text.as_bytes(), TimeZone::UTC, ZeroDates::REFUSED)
+        .unwrap_or_else(|| panic!("{text}"))
+        .micros
 }
 
 fn days(text: &str) -> i32 {
@@ -112,7 +114,7 @@ fn times_are_read_in_all_forms() {
 
 #[test]
 fn numbers_are_dates_and_times() {
-    let date = |n| datetime_from_number(n).map(|(m, _)| shown(m, 0));
+    let date = |n| datetime_from_number(n, ZeroDates::REFUSED).map(|(m, _)| shown(m, 0));
     assert_eq!(date(127).as_deref(), Some("2000-01-27 00:00:00"));
     assert_eq!(date(20_200_101_101_112).as_deref(), Some("2020-01-01 10:11:12"));
     assert_eq!((date(0), date(300), date(99_999)), (None, None, None));
@@ -219,7 +221,7 @@ fn calendar_functions() {
 fn patterns_format_and_parse() {
     let format = |at: &str, pattern: &str| {
         let mut to = Vec::new();
-        date_format(micros(at), pattern, &mut to);
+        date_format(micros(at), pattern, Locale::english(), &mut to);
         String::from_utf8(to).expect("UTF-8")
     };
     for (at, pattern, wanted) in [
@@ -246,7 +248,7 @@ fn patterns_format_and_parse() {
         ),
         ("12 AM", "%h %p", Some(StrToDate::Time(0))),
     ] {
-        assert_eq!(str_to_date(text, pattern).map(|(value, _)| value), wanted, "{text}");
+        assert_eq!(str_to_date(text, pattern, ZeroDates::REFUSED).map(|(value, _)| value), wanted, "{text}");
     }
 }
 
@@ -292,7 +294,7 @@ proptest! {
     #[test]
     fn texts_round_trip(at in MIN_DATETIME..=MAX_DATETIME, time in -MAX_TIME..=MAX_TIME, fsp in 0u8..=6) {
         let (at, time) = (truncate_to_fsp(at, fsp), round_to_fsp(time, fsp));
-        let parsed = parse_datetime(shown(at, fsp).as_bytes(), TimeZone::UTC).expect("valid");
+        let parsed = parse_datetime(shown(at, fsp).as_bytes(), TimeZone::UTC, ZeroDates::REFUSED).expect("valid");
         prop_assert_eq!((parsed.micros, parsed.fsp, parsed.truncated), (at, fsp, false));
         let mut text = Vec::new();
         write_time(time, fsp, &mut text);
@@ -302,9 +304,87 @@ proptest! {
 
     #[test]
     fn no_text_makes_parsing_panic(text in "[0-9:. T+-]{0,24}", pattern in "[%a-zA-Z :]{0,10}") {
-        let _ = parse_datetime(text.as_bytes(), TimeZone::UTC);
+        let _ = parse_datetime(text.as_bytes(), TimeZone::UTC, ZeroDates::ALLOWED);
         let _ = parse_time(text.as_bytes(), TimeZone::UTC);
-        let _ = str_to_date(&text, &pattern);
+        let _ = str_to_date(&text, &pattern, ZeroDates::ALLOWED);
         let _ = Interval::parse(Unit::DayMicrosecond, text.as_bytes());
+    }
+}
+
+/// Results of MySQL 9.7.
+#[test]
+fn zero_dates_are_read_where_they_are_let_in() {
+    let timed = ZeroDates { alone: false, with_time: true };
+    for (text, all, with_time) in [
+        ("0000-00-00", Some("0000-00-00 00:00:00"), None),
+        ("00-00-00", Some("0000-00-00 00:00:00"), None),
+        ("000000", Some("0000-00-00 00:00:00"), None),
+        ("00000000000000", Some("0000-00-00 00:00:00"), None),
+        ("0000-00-00 00:00:00.000", Some("0000-00-00 00:00:00.000"), None),
+        ("0000-00-00 10:00:00", Some("0000-00-00 10:00:00"), Some("0000-00-00 10:00:00")),
+        ("0000-00-00 24:00:00", None, None),
+        ("0000-00-00 00:00:00+01:00", None, None),
+        ("0000-00-01", None, None),
+        ("0000-01-00", None, None),
+        ("2024-00-00", None, None),
+        ("0", None, None),
+        ("", None, None),
+    ] {
+        let read = |zeros| {
+            let parsed = parse_datetime(text.as_bytes(), TimeZone::UTC, zeros);
+            parsed.map(|parsed| shown(parsed.micros, parsed.fsp))
+        };
+        assert_eq!(read(ZeroDates::ALLOWED).as_deref(), all, "{text}");
+        assert_eq!(read(timed).as_deref(), with_time, "{text}");
+        assert_eq!(read(ZeroDates::REFUSED), None, "{text}");
+    }
+    let number = |zeros| datetime_from_number(0, zeros).map(|(micros, _)| micros);
+    assert_eq!((number(ZeroDates::ALLOWED), number(timed)), (Some(ZERO_DATETIME), None));
+}
+
+#[test]
+fn why_a_text_is_no_date() {
+    use NotADate::{Malformed, OutOfRange};
+    for (text, reason) in [
+        ("0000-00-00", OutOfRange),
+        ("0", OutOfRange),
+        ("2020-02-31", OutOfRange),
+        ("2020-00-00", OutOfRange),
+        ("", Malformed),
+        ("abc", Malformed),
+        ("0000-00-00 x", OutOfRange),
+        ("0x", Malformed),
+        ("2020-13-01", Malformed),
+        ("2020-01-32", Malformed),
+        ("2020-01-01 25:00:00", Malformed),
+        ("2020-01", Malformed),
+    ] {
+        let read = read_datetime(text.as_bytes(), TimeZone::UTC, ZeroDates::REFUSED);
+        assert_eq!(read.err(), Some(reason), "{text}");
+    }
+}
+
+#[test]
+fn the_zero_date_is_below_all_others_and_has_no_parts() {
+    assert_eq!(i64::from(ZERO_DATE) * DAY, ZERO_DATETIME);
+    assert_eq!((date_of(ZERO_DATETIME), date_of(ZERO_DATETIME + DAY - 1)), (ZERO_DATE, ZERO_DATE));
+    assert_eq!((ZERO_DATE + 1, to_days(ZERO_DATE), from_days(0)), (MIN_DATE, 0, None));
+    assert_eq!(Civil::from_days(ZERO_DATE), Civil::ZERO);
+    assert_eq!((Civil::ZERO.to_days(), Civil::ZERO.to_micros()), (ZERO_DATE, ZERO_DATETIME));
+    assert_eq!((datetime_to_number(ZERO_DATETIME), datetime_to_number(ZERO_DATETIME + HOUR)), (0, 10_000));
+    for zone in ["+00:00", "+14:00", "-13:59", "Europe/Berlin"] {
+        let zone = TimeZone::parse(zone).expect("there is one");
+        assert_eq!(zone.to_local(ZERO_DATETIME), ZERO_DATETIME);
+        assert_eq!(zone.moment_of(ZERO_DATETIME), Ok(ZERO_DATETIME));
+    }
+    let formatted = |pattern: &str| {
+        let mut to = Vec::new();
+        date_format(ZERO_DATETIME, pattern, Locale::english(), &mut to)
+            .then(|| String::from_utf8(to).expect("ASCII"))
+    };
+    assert_eq!(formatted("%Y %c %D %j %v %x").as_deref(), Some("0000 0 0th 000 01 0001"));
+    assert_eq!(formatted("%U").as_deref(), Some("613566757"));
+    for pattern in ["%M", "%b", "%W", "%a", "%w"] {
+        assert_eq!(formatted(pattern), None, "{pattern}");
     }
 }

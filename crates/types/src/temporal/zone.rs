@@ -12,7 +12,7 @@ use chrono::{DateTime, Offset, TimeZone as _};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use thiserror::Error;
 
-use super::{HOUR, MINUTE, SECOND};
+use super::{HOUR, MINUTE, SECOND, ZERO_DATETIME};
 
 /// The last second of 2037, UTC.
 const LAST_RULE: i64 = 2_145_916_799;
@@ -62,9 +62,12 @@ impl TimeZone {
         }
     }
 
-    /// Local time of a moment in UTC.
+    /// Local time of a moment in UTC. The zero TIMESTAMP is the same everywhere.
     #[inline]
     pub fn to_local(self, utc: i64) -> i64 {
+        if utc == ZERO_DATETIME {
+            return utc;
+        }
         match self.0 {
             Rule::Offset(minutes) => utc + i64::from(minutes) * MINUTE,
             Rule::Named(zone) => utc + offset_at(zone, utc.div_euclid(SECOND)) * SECOND,
@@ -80,6 +83,9 @@ impl TimeZone {
     /// As [`Self::to_utc`], but `Err` for a local time that the clock leaves out.
     #[inline]
     pub fn moment_of(self, local: i64) -> Result<i64, i64> {
+        if local == ZERO_DATETIME {
+            return Ok(local);
+        }
         match self.0 {
             Rule::Offset(minutes) => Ok(local - i64::from(minutes) * MINUTE),
             Rule::Named(zone) => named_moment(zone, local),
@@ -164,10 +170,10 @@ impl fmt::Display for TimeZone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::temporal::parse_datetime;
+    use crate::temporal::{ZeroDates, parse_datetime};
 
     fn at(text: &str) -> i64 {
-        parse_datetime(text.as_bytes(), TimeZone::UTC).expect(text).micros
+        parse_datetime(text.as_bytes(), TimeZone::UTC, ZeroDates::REFUSED).expect(text).micros
     }
 
     #[test]

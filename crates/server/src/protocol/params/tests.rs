@@ -29,6 +29,15 @@ fn null_bits_and_values_are_told_apart() {
     assert_eq!(decode(&raw, 2, &mut Vec::new()), Ok(vec!["Null".into(), "Int(-1)".into()]));
 }
 
+/// Connector/J sends no types where all values are NULL.
+#[test]
+fn nulls_need_no_types() {
+    let raw = [&HEAD[..], &[0b11, 0]].concat();
+    assert_eq!(decode(&raw, 2, &mut Vec::new()), Ok(vec!["Null".into(), "Null".into()]));
+    let raw = [&HEAD[..], &[0b01, 0, 5]].concat();
+    assert_eq!(decode(&raw, 2, &mut Vec::new()), Err(Malformed));
+}
+
 #[test]
 fn long_data_stands_for_a_value() {
     let mut raw = HEAD.to_vec();

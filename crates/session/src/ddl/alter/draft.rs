@@ -1,5 +1,6 @@
 //! The definition of a table on its way to the new one: what single actions make of it.
 
+use avocet_engine::TableHandle;
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{AlterAction, ColumnPosition, TableOptions};
 use avocet_types::error::{ErrorCode, SqlError};
@@ -8,8 +9,11 @@ use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
 use avocet_types::{Collation, Members, SqlType};
 
 use super::super::columns::member_error;
-use super::super::{check_name, check_options, indexes};
+use super::super::{check_name, check_options, functional, indexes};
 use crate::settings::collation_of;
+
+/// Of a table with so many rows indexes are built while others go on with it; for fewer, it is not worth to wait for them twice.
+const LARGE: u64 = 20_000;
 
 /// A definition on its way to the new one.
 pub(crate) struct Draft {
@@ -18,8 +22,10 @@ pub(crate) struct Draft {
     pub sources: Vec<Option<usize>>,
     /// Some values change their type.
     pub converts: bool,
-    /// Anything changed that needs a copy.
+    /// Columns changed, or what is known of them: rows are copied, unless they can stay.
     pub copies: bool,
+    /// The rows can stay where they are.
+    pub keeps_rows: bool,
     /// The names of the columns that go.
     dropped: Vec<String>,
     /// Checks are enforced that were not: rows must fulfil them.
@@ -38,11 +44,13 @@ pub(crate) struct Draft {
 pub(super) fn turn(action: &AlterAction) -> u8 {
     match action {
         AlterAction::DropForeignKey(_) | AlterAction::DropConstraint(_) | AlterAction::DropCheck(_) => 0,
-        AlterAction::DropColumn(_) | AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey => 1,
-        AlterAction::AddIndex(_) => 3,
-        AlterAction::Partitions(_) => 5,
-        AlterAction::AddForeignKey(_) | AlterAction::AddCheck(_) | AlterAction::EnforceCheck { .. } => 4,
-        _ => 2,
+        AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey => 1,
+        // A functional index that goes as well does not need it.
+        AlterAction::DropColumn(_) => 2,
+        AlterAction::AddIndex(_) => 4,
+        AlterAction::Partitions(_) => 6,
+        AlterAction::AddForeignKey(_) | AlterAction::AddCheck(_) | AlterAction::EnforceCheck { .. } => 5,
+        _ => 3,
     }
 }
 
@@ -58,6 +66,7 @@ impl Draft {
             sources: (0..def.columns.len()).map(Some).collect(),
             converts: false,
             copies: false,
+            keeps_rows: false,
             verifies: false,
             left_out: None,
             rename: None,
@@ -65,6 +74,18 @@ impl Draft {
             added_keys: Vec::new(),
             renamed: Vec::new(),
         }
+    }
+
+    /// Whether the rows are written again.
+    pub fn copies_rows(&self) -> bool {
+        self.copies && !self.keeps_rows
+    }
+
+    /// Whether indexes are built that take long, and nothing else does.
+    pub fn builds_large(&self, table: &TableHandle) -> bool {
+        let is_new = |index: &IndexDef| table.def.indexes.iter().all(|known| known.id != index.id);
+        let nothing_else = !self.copies && !self.verifies && self.added_keys.is_empty();
+        nothing_else && table.row_count() >= LARGE && self.def.indexes.iter().any(is_new)
     }
 
     /// Whether the statement drops a column.
@@ -95,7 +116,7 @@ impl Draft {
             part.column += usize::from(part.column >= at);
         }
         let keys = self.def.foreign_keys.iter_mut().map(|key| &mut key.columns);
-        let keys = keys.chain(self.def.fulltext.iter_mut().map(|key| &mut key.columns));
+        let keys = keys.chain(self.def.kept_keys.iter_mut().map(|key| &mut key.columns));
         keys.flatten().for_each(|column| *column += usize::from(*column >= at));
     }
 
@@ -110,11 +131,11 @@ impl Draft {
             }
         }
         self.def.indexes.retain(|index| !index.parts.is_empty());
-        for key in &mut self.def.fulltext {
+        for key in &mut self.def.kept_keys {
             key.columns.retain(|column| *column != at);
             key.columns.iter_mut().for_each(|column| *column -= usize::from(*column > at));
         }
-        self.def.fulltext.retain(|key| !key.columns.is_empty());
+        self.def.kept_keys.retain(|key| !key.columns.is_empty());
         // None of them is on the column.
         for column in self.def.foreign_keys.iter_mut().flat_map(|key| &mut key.columns) {
             *column -= usize::from(*column > at);
@@ -163,13 +184,13 @@ impl Draft {
             .collect();
         let searched: Vec<Vec<String>> = self
             .def
-            .fulltext
+            .kept_keys
             .iter()
             .map(|key| key.columns.iter().map(|&c| self.def.columns[c].name.clone()).collect())
             .collect();
         let column = self.def.columns.remove(at);
         let source = self.sources.remove(at);
-        let to = self.position(position, self.def.columns.len())?;
+        let to = self.position(position, self.def.own_columns().len())?;
         self.def.columns.insert(to, column);
         self.sources.insert(to, source);
         for (index, names) in self.def.indexes.iter_mut().zip(names) {
@@ -177,7 +198,7 @@ impl Draft {
                 part.column = self.def.columns.iter().position(|c| c.name == name).unwrap_or(part.column);
             }
         }
-        for (key, names) in self.def.fulltext.iter_mut().zip(searched) {
+        for (key, names) in self.def.kept_keys.iter_mut().zip(searched) {
             for (own, name) in key.columns.iter_mut().zip(names) {
                 *own = self.def.columns.iter().position(|c| c.name == name).unwrap_or(*own);
             }
@@ -207,17 +228,27 @@ impl Draft {
         let is_meant = |index: &IndexDef| index.kind.is_unique() && index.name.eq_ignore_ascii_case(name);
         let at = self.def.indexes.iter().position(is_meant);
         self.def.indexes.remove(at.ok_or_else(|| missing.with(&[&name]))?);
+        self.drop_hidden();
         Ok(())
     }
 
+    /// Hidden columns go with their indexes.
+    pub fn drop_hidden(&mut self) {
+        while let Some(at) = functional::unused(&self.def) {
+            self.copies = true;
+            self.remove(at);
+        }
+    }
+
     pub fn drop_index(&mut self, name: &str) -> Result<(), SqlError> {
-        if let Some(at) = self.def.fulltext.iter().position(|key| key.name.eq_ignore_ascii_case(name)) {
-            self.def.fulltext.remove(at);
+        if let Some(at) = self.def.kept_keys.iter().position(|key| key.name.eq_ignore_ascii_case(name)) {
+            self.def.kept_keys.remove(at);
             return Ok(());
         }
         let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
         let at = at.ok_or_else(|| ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name]))?;
         self.def.indexes.remove(at);
+        self.drop_hidden();
         Ok(())
     }
 
@@ -229,24 +260,25 @@ impl Draft {
     }
 
     pub fn rename_index(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
-        if let Some(at) = self.def.fulltext.iter().position(|key| key.name.eq_ignore_ascii_case(from)) {
+        if let Some(at) = self.def.kept_keys.iter().position(|key| key.name.eq_ignore_ascii_case(from)) {
             if indexes::is_taken(&self.def, to) && !from.eq_ignore_ascii_case(to) {
                 return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
             }
             check_name(to, indexes::WRONG_INDEX_NAME)?;
-            self.def.fulltext[at].name = to.into();
+            self.def.kept_keys[at].name = to.into();
             return Ok(());
         }
         let missing = || ErrorCode::KEY_DOES_NOT_EXIST.with(&[&from, &self.def.name]);
         let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(from));
         let at = at.ok_or_else(missing)?;
         let taken = |(other, index): (usize, &IndexDef)| other != at && index.name.eq_ignore_ascii_case(to);
-        let is_fulltext = self.def.fulltext.iter().any(|key| key.name.eq_ignore_ascii_case(to));
+        let is_fulltext = self.def.kept_keys.iter().any(|key| key.name.eq_ignore_ascii_case(to));
         if is_fulltext || self.def.indexes.iter().enumerate().any(taken) {
             return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
         }
         check_name(to, indexes::WRONG_INDEX_NAME)?;
         self.def.indexes[at].name = to.into();
+        functional::rename(&mut self.def, from, to);
         Ok(())
     }
 
@@ -256,7 +288,8 @@ impl Draft {
         self.copies = true;
         self.converts = true;
         self.def.default_collation = to;
-        for column in &mut self.def.columns {
+        // What hidden ones become follows from the others.
+        for column in self.def.columns.iter_mut().filter(|column| !column.is_hidden()) {
             column.ty = match column.ty {
                 SqlType::Enum(members) => SqlType::Enum(under_collation(members, to, &column.name, "ENUM")?),
                 SqlType::Set(members) => SqlType::Set(under_collation(members, to, &column.name, "SET")?),

@@ -206,7 +206,10 @@ pub fn check(table: &TableDef) -> Result<(), SqlError> {
         PartitionMethod::List => check_lists(&partitioning, table)?,
         _ => {}
     }
-    if !table.fulltext.is_empty() {
+    if table.columns.iter().any(|column| column.ty.is_geometry()) {
+        return Err(ErrorCode::CHECK_NOT_IMPLEMENTED.with(&[&"GEOMETRY"]));
+    }
+    if !table.kept_keys.is_empty() {
         return Err(ErrorCode::TABLE_CANT_HANDLE_FT.with(&[]));
     }
     check_domain(&partitioning, table)?;

@@ -66,6 +66,8 @@ pub struct ColumnSpec {
     pub checks: Vec<CheckSpec>,
     pub generated: Option<GeneratedSpec>,
     pub invisible: bool,
+    /// Of a spatial column: the only reference system of its values.
+    pub srid: Option<u32>,
 }
 
 impl ColumnSpec {
@@ -156,7 +158,10 @@ pub enum IndexPartSpec {
         descending: bool,
     },
     /// A functional key part.
-    Expr(Expr),
+    Expr {
+        expr: Expr,
+        descending: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]

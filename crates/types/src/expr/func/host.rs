@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::datum::Datum;
 use crate::expr::context::{EvalContext, Host};
 use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::text::string;
 use crate::expr::program::CallInfo;
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -59,8 +60,12 @@ pub(crate) fn wait_for_executed_gtid_set<'a>(
         }
         Some(_) => return Err(wrong),
     };
-    let (Datum::Str(set), Some(host)) = (&args[0], &ctx.host) else { return Ok(Datum::Null) };
-    let arrived = host.wait_for_transactions(set, timeout)?.ok_or(wrong)?;
+    // As many bytes of the text MySQL's message has.
+    const SHOWN: usize = 200;
+    let malformed = |set: &str| EvalError::MalformedGtidSet(set[..set.floor_char_boundary(SHOWN)].to_owned());
+    let Datum::Str(set) = &args[0] else { return Err(malformed("NULL")) };
+    let Some(host) = &ctx.host else { return Ok(Datum::Null) };
+    let arrived = host.wait_for_transactions(set, timeout)?.ok_or_else(|| malformed(set))?;
     Ok(Datum::Int(i64::from(!arrived)))
 }
 
@@ -89,6 +94,26 @@ pub(crate) fn is_used_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalConte
         Ok(None)
     })?;
     Ok(owner.map_or(Datum::Null, Datum::UInt))
+}
+
+/// A statement's text without its values.
+pub(crate) fn statement_digest_text<'a>(
+    args: Args<'_, 'a>,
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let (Datum::Str(statement), Some(host)) = (&args[0], &ctx.host) else { return Ok(Datum::Null) };
+    Ok(string(host.statement_digest(statement, ctx.sql_mode)?.text))
+}
+
+/// The hash of this text.
+pub(crate) fn statement_digest<'a>(
+    args: Args<'_, 'a>,
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let (Datum::Str(statement), Some(host)) = (&args[0], &ctx.host) else { return Ok(Datum::Null) };
+    Ok(string(host.statement_digest(statement, ctx.sql_mode)?.digest))
 }
 
 /// Does something with the lock that the first argument names; `None` is NULL.

@@ -10,7 +10,8 @@ use crate::expr::program::CallInfo;
 use crate::expr::{IntervalUnit, UnitFunction};
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, DAY, Interval, SECOND, add_interval, add_interval_to_time, date_of, timestamp_diff,
+    self, DAY, Interval, SECOND, ZeroDates, add_interval, add_interval_to_time, date_of, has_zero_date,
+    timestamp_diff,
 };
 
 pub(crate) fn call<'a>(
@@ -23,7 +24,11 @@ pub(crate) fn call<'a>(
     match function {
         UnitFunction::Extract => Ok(extract(&args[0], unit)),
         UnitFunction::TimestampDiff => {
-            Ok(Datum::Int(timestamp_diff(unit, micros(&args[0]), micros(&args[1]))))
+            let (from, to) = (micros(&args[0]), micros(&args[1]));
+            if has_zero_date(from) || has_zero_date(to) {
+                return Ok(Datum::Null);
+            }
+            Ok(Datum::Int(timestamp_diff(unit, from, to)))
         }
         UnitFunction::DateAdd | UnitFunction::TimestampAdd | UnitFunction::DateSub => {
             let Some(interval) = interval_of(&args[1], unit) else { return Ok(Datum::Null) };
@@ -59,6 +64,8 @@ fn add<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     match (to, &info.ty) {
+        // Nothing is added to a zero date.
+        (Datum::Date(_) | Datum::DateTime(_), _) if has_zero_date(micros(to)) => Ok(Datum::Null),
         (Datum::Time(time), _) => add_interval_to_time(*time, interval)
             .map_or_else(|| overflow("time", ctx), |t| Ok(Datum::Time(t))),
         (Datum::Date(days), SqlType::Date) => match add_interval(i64::from(*days) * DAY, interval) {
@@ -78,7 +85,7 @@ fn add_to_text<'a>(
     unit: IntervalUnit,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let Some(parsed) = temporal::parse_datetime(text, ctx.time_zone) else {
+    let Some(parsed) = temporal::parse_datetime(text, ctx.time_zone, ZeroDates::REFUSED) else {
         let value = String::from_utf8_lossy(text).into_owned();
         ctx.warn(EvalError::IncorrectValue { kind: "datetime", value })?;
         return Ok(Datum::Null);

@@ -13,6 +13,7 @@ use crate::expr::func::{double, int, take, text};
 use crate::expr::program::CallInfo;
 use crate::expr::program::arith::{int_datum, int_kind, int_value, out_of_range};
 use crate::expr::program::compare::Comparer;
+use crate::expr::seeded::SeededRandom;
 use crate::sql_type::SqlType;
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -229,31 +230,6 @@ pub(crate) fn rand<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -
             }
         }
     }))
-}
-
-/// MySQL's `my_rnd`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SeededRandom {
-    first: u64,
-    second: u64,
-}
-
-impl SeededRandom {
-    const MAX: u64 = 0x3FFF_FFFF;
-
-    pub(crate) fn new(seed: i64) -> Self {
-        let seed = seed as u32;
-        Self {
-            first: u64::from(seed.wrapping_mul(0x10001).wrapping_add(55_555_555)) % Self::MAX,
-            second: u64::from(seed.wrapping_mul(0x1000_0001)) % Self::MAX,
-        }
-    }
-
-    pub(crate) fn next(&mut self) -> f64 {
-        self.first = (self.first * 3 + self.second) % Self::MAX;
-        self.second = (self.first + self.second + 33) % Self::MAX;
-        self.first as f64 / Self::MAX as f64
-    }
 }
 
 /// INTERVAL(n, a, b, …): how many of the ascending numbers do not exceed the first; −1 for NULL.

@@ -49,7 +49,7 @@ pub(crate) fn build(pattern: &str, flags: &str, arg_types: &[SqlType]) -> EvalRe
 fn regex<'x>(args: &[Datum<'_>], flags: usize, info: &'x CallInfo) -> EvalResult<Cow<'x, Regex>> {
     match &info.prepared {
         Prepared::Regex(regex) => Ok(Cow::Borrowed(regex)),
-        Prepared::Nothing | Prepared::Seed | Prepared::Paths(_) => {
+        Prepared::Nothing | Prepared::Seed | Prepared::Paths(_) | Prepared::Xpath(_) => {
             build(pattern_arg(args, 1), pattern_arg(args, flags), &info.arg_types).map(Cow::Owned)
         }
     }

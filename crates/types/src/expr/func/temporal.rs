@@ -9,7 +9,8 @@ use crate::expr::func::{int, micros};
 use crate::expr::program::CallInfo;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, date_of,
+    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, ZeroDates, date_of,
+    has_zero_date, is_zero_date,
 };
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -21,6 +22,13 @@ fn date_arg(args: &[Datum<'_>]) -> i32 {
     date_of(micros(&args[0]))
 }
 
+/// The same, if it is a day of the calendar.
+fn day_arg(args: &[Datum<'_>]) -> Option<i32> {
+    let days = date_arg(args);
+    (!is_zero_date(days)).then_some(days)
+}
+
+/// Functions of dates, the zero date too.
 macro_rules! of_date {
     ($($name:ident = $body:expr;)*) => {$(
         pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
@@ -30,10 +38,23 @@ macro_rules! of_date {
     )*};
 }
 
+/// Functions of days: the zero date has no value.
+macro_rules! of_day {
+    ($($name:ident = $body:expr;)*) => {$(
+        pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+            let function: fn(i32) -> i64 = $body;
+            Ok(day_arg(args).map_or(Datum::Null, |days| Datum::Int(function(days))))
+        }
+    )*};
+}
+
 of_date! {
     month = |days| Civil::from_days(days).month.into();
     quarter = |days| i64::from(Civil::from_days(days).month + 2) / 3;
     day_of_month = |days| Civil::from_days(days).day.into();
+}
+
+of_day! {
     day_of_week = |days| temporal::day_of_week(days).into();
     day_of_year = |days| temporal::day_of_year(days).into();
     week_of_year = |days| temporal::week_of_year(days).into();
@@ -48,20 +69,23 @@ pub(crate) fn year<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> Eva
 
 pub(crate) fn week<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let mode = args.get(1).map_or(ctx.default_week_format.into(), int);
-    Ok(Datum::Int(temporal::week(date_arg(args), WeekMode::new(mode)).into()))
+    let week = |days| Datum::Int(temporal::week(days, WeekMode::new(mode)).into());
+    Ok(day_arg(args).map_or(Datum::Null, week))
 }
 
 pub(crate) fn year_week<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let mode = args.get(1).map_or(0, int);
-    Ok(Datum::Int(temporal::year_week(date_arg(args), WeekMode::new(mode)).into()))
+    let week = |days| Datum::Int(temporal::year_week(days, WeekMode::new(mode)).into());
+    Ok(day_arg(args).map_or(Datum::Null, week))
 }
 
-pub(crate) fn day_name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(Datum::str(temporal::day_name(date_arg(args))))
+pub(crate) fn day_name<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(day_arg(args).map_or(Datum::Null, |days| Datum::str(ctx.locale.day_name(days))))
 }
 
-pub(crate) fn month_name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(Datum::str(temporal::month_name(Civil::from_days(date_arg(args)).month)))
+pub(crate) fn month_name<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let name = |days| Datum::str(ctx.locale.month_name(Civil::from_days(days).month));
+    Ok(day_arg(args).map_or(Datum::Null, name))
 }
 
 macro_rules! of_time {
@@ -79,15 +103,23 @@ of_time! {
     second = |time| time.abs() / SECOND % 60;
     microsecond = |time| time.abs() % SECOND;
     time_to_sec = |time| time / SECOND;
-    to_seconds = temporal::to_seconds;
+}
+
+pub(crate) fn to_seconds<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let seconds = |_| Datum::Int(temporal::to_seconds(micros(&args[0])));
+    Ok(day_arg(args).map_or(Datum::Null, seconds))
 }
 
 pub(crate) fn from_days<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     Ok(temporal::from_days(int(&args[0])).map_or(Datum::Null, Datum::Date))
 }
 
-pub(crate) fn last_day<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(Datum::Date(temporal::last_day(date_arg(args))))
+pub(crate) fn last_day<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Some(days) = day_arg(args) else {
+        ctx.note(&EvalError::TruncatedValue { kind: "date", value: "0000-00-00".to_owned() });
+        return Ok(Datum::Null);
+    };
+    Ok(Datum::Date(temporal::last_day(days)))
 }
 
 /// MAKEDATE(year, day of year); years of one or two digits are of our time.
@@ -150,7 +182,8 @@ pub(crate) fn sec_to_time<'a>(
 }
 
 pub(crate) fn date_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(Datum::Int(i64::from(date_of(micros(&args[0]))) - i64::from(date_of(micros(&args[1])))))
+    let (Some(to), Some(from)) = (day_arg(args), day_arg(&args[1..])) else { return Ok(Datum::Null) };
+    Ok(Datum::Int(i64::from(to) - i64::from(from)))
 }
 
 /// Both must be times, or both dates with times.
@@ -179,7 +212,8 @@ fn shift_time<'a>(
 ) -> EvalResult<Datum<'a>> {
     let shift = sign * micros(&args[1]);
     let datetime = |value: i64| {
-        (temporal::MIN_DATETIME..=temporal::MAX_DATETIME).contains(&(value + shift)).then_some(value + shift)
+        let sum = Some(value + shift).filter(|_| !has_zero_date(value));
+        sum.filter(|sum| (temporal::MIN_DATETIME..=temporal::MAX_DATETIME).contains(sum))
     };
     match &args[0] {
         Datum::Time(time) if (time + shift).abs() > MAX_TIME => {
@@ -191,8 +225,12 @@ fn shift_time<'a>(
             Ok(datetime(micros(&args[0])).map_or(Datum::Null, Datum::DateTime))
         }
         text => {
-            let parsed =
-                temporal::parse_datetime(bytes(text), ctx.time_zone).filter(|_| has_date(bytes(text)));
+            let parsed = temporal::parse_datetime(bytes(text), ctx.time_zone, ZeroDates::ALLOWED)
+                .filter(|_| has_date(bytes(text)));
+            if parsed.is_some_and(|parsed| has_zero_date(parsed.micros)) {
+                ctx.note(&EvalError::TruncatedValue { kind: "datetime", value: chars(text).to_owned() });
+                return Ok(Datum::Null);
+            }
             let mut result = Vec::new();
             let fraction = |micros: i64| if micros % SECOND == 0 { 0 } else { 6 };
             if let Some(parsed) = parsed {
@@ -224,17 +262,19 @@ pub(crate) fn has_date(text: &[u8]) -> bool {
     }
 }
 
-pub(crate) fn date_format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(formatted(micros(&args[0]), chars(&args[1])))
+pub(crate) fn date_format<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    Ok(formatted(micros(&args[0]), chars(&args[1]), ctx))
 }
 
 /// An empty pattern gives NULL.
-fn formatted<'a>(datetime: i64, pattern: &str) -> Datum<'a> {
+fn formatted<'a>(datetime: i64, pattern: &str, ctx: &EvalContext) -> Datum<'a> {
     if pattern.is_empty() {
         return Datum::Null;
     }
     let mut result = Vec::new();
-    temporal::date_format(datetime, pattern, &mut result);
+    if !temporal::date_format(datetime, pattern, ctx.locale, &mut result) {
+        return Datum::Null;
+    }
     from_buffer(result)
 }
 
@@ -267,7 +307,8 @@ pub(crate) fn str_to_date<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let text = chars(&args[0]);
-    let Some((value, rest_left)) = temporal::str_to_date(text, chars(&args[1])) else {
+    let Some((value, rest_left)) = temporal::str_to_date(text, chars(&args[1]), ctx.sql_mode.zero_dates())
+    else {
         let kind = match info.ty {
             SqlType::Time { .. } => "time",
             _ => "datetime",
@@ -325,7 +366,7 @@ pub(crate) fn from_unix_time<'a>(
     let local = ctx.time_zone.to_local(utc);
     Ok(match args.get(1) {
         None => Datum::DateTime(ctx.sql_mode.excess_digits().datetime(local, result_fsp(info))),
-        Some(pattern) => formatted(local, chars(pattern)),
+        Some(pattern) => formatted(local, chars(pattern), ctx),
     })
 }
 
@@ -352,6 +393,9 @@ pub(crate) fn convert_tz<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) 
     let zones = (TimeZone::parse(chars(&args[1])), TimeZone::parse(chars(&args[2])));
     let (Ok(from), Ok(to)) = zones else { return Ok(Datum::Null) };
     let (local, utc) = (micros(&args[0]), from.to_utc(micros(&args[0])));
+    if has_zero_date(local) {
+        return Ok(Datum::Null);
+    }
     let convertible = (0..=(MAX_UNIX_SECONDS + 1) * SECOND - 1).contains(&utc);
     Ok(Datum::DateTime(if convertible { to.to_local(utc) } else { local }))
 }

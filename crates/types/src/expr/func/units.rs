@@ -3,6 +3,7 @@
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
+use crate::expr::func::double;
 use crate::expr::func::text::string;
 use crate::expr::program::CallInfo;
 
@@ -35,6 +36,11 @@ fn shown(value: &Datum<'_>, units: &Units, smallest: &str, width: usize) -> Stri
     }
 }
 
+/// FORMAT_PICO_TIME
+pub fn shown_pico_time(picos: f64) -> String {
+    shown(&Datum::Double(picos), PICOSECONDS, "ps", 3)
+}
+
 /// `1.16e+05`
 fn scientific(value: f64) -> String {
     let text = format!("{value:.2e}");
@@ -53,5 +59,5 @@ pub(crate) fn format_pico_time<'a>(
     _: &CallInfo,
     _: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    Ok(string(shown(&args[0], PICOSECONDS, "ps", 3)))
+    Ok(string(shown_pico_time(double(&args[0]))))
 }

@@ -13,6 +13,7 @@ use crate::expr::program::{CallInfo, CallNode, LikePattern, Node, Prepared, Unit
 use crate::expr::{Expr, ExprKind};
 use crate::json::Path;
 use crate::sql_type::SqlType;
+use crate::xml::xpath::Xpath;
 
 /// Gives a column's name for error texts.
 type Names<'n> = &'n dyn Fn(usize) -> String;
@@ -115,6 +116,9 @@ impl Compiler<'_> {
                 Node::Convert { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty }
             }
             ExprKind::Cast(inner) => Node::Cast { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty },
+            ExprKind::Call(Function::Benchmark, args) => {
+                Node::Benchmark { count: self.boxed(&args[0])?, expr: self.boxed(&args[1])? }
+            }
             ExprKind::Call(function, args) => self.call(expr, *function, args)?,
             ExprKind::UnitCall { function, unit, args } => Node::UnitCall(Box::new(UnitCallNode {
                 function: *function,
@@ -210,6 +214,12 @@ fn prepare(function: Function, args: &[Expr]) -> EvalResult<Prepared> {
         Function::RegexpLike => 2,
         Function::RegexpSubstr => 4,
         Function::RegexpInstr | Function::RegexpReplace => 5,
+        Function::ExtractValue | Function::UpdateXml => {
+            return Ok(match args[1].as_literal() {
+                Some(Datum::Str(text)) => Prepared::Xpath(Box::new(Xpath::parse(text)?)),
+                _ => Prepared::Nothing,
+            });
+        }
         Function::Rand if args.first().is_some_and(Expr::is_constant) => return Ok(Prepared::Seed),
         _ => return Ok(Prepared::Nothing),
     };

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::datum::Datum;
-use crate::expr::error::EvalResult;
+use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func;
 use crate::expr::program::compare::Comparer;
 use crate::expr::program::pattern::Pattern;
@@ -11,6 +11,7 @@ use crate::expr::program::{
     CallNode, Env, LikePattern, Node, RowSource, UnitCallNode, arith, decide, reborrow,
 };
 use crate::expr::{CompareOp, IsTest, coerce};
+use crate::temporal::{ZERO_DATE, ZERO_DATETIME};
 
 /// Up to so many arguments of a call are kept on the stack.
 const STACK_ARGS: usize = 4;
@@ -38,8 +39,9 @@ pub(crate) fn is_true(value: &Datum<'_>) -> Option<bool> {
         Datum::Decimal(v) => Some(!v.is_zero()),
         // Conditions are numbers: `Typer::condition`.
         Datum::Str(_) | Datum::Bytes(_) => Some(false),
-        Datum::Date(v) => Some(*v != 0),
-        Datum::DateTime(v) | Datum::Time(v) => Some(*v != 0),
+        Datum::Date(v) => Some(*v != ZERO_DATE),
+        Datum::DateTime(v) => Some(*v != ZERO_DATETIME),
+        Datum::Time(v) => Some(*v != 0),
     }
 }
 
@@ -103,6 +105,7 @@ impl Node {
             Self::Cast { inner, from, to } => coerce::cast(inner.eval(env)?, from, to, env.ctx),
             Self::Call(call) => call.eval(env),
             Self::UnitCall(call) => call.eval(env),
+            Self::Benchmark { count, expr } => benchmark(count, expr, env),
         }
     }
 
@@ -257,6 +260,37 @@ fn in_list<'a, R: RowSource<'a>>(
         }
     }
     Ok(if unknown { None } else { Some(false) })
+}
+
+/// BENCHMARK: 0 after so many evaluations; NULL for a count that is none.
+fn benchmark<'a, R: RowSource<'a>>(
+    count: &'a Node,
+    expr: &'a Node,
+    env: &Env<'_, 'a, R>,
+) -> EvalResult<Datum<'a>> {
+    let count = match count.eval(env)? {
+        Datum::Null => return Ok(Datum::Null),
+        Datum::UInt(count) => count,
+        count => match u64::try_from(func::int(&count)) {
+            Ok(count) => count,
+            Err(_) => {
+                let value = func::int(&count).to_string();
+                env.ctx.note(&EvalError::IncorrectForFunction {
+                    kind: "count",
+                    value,
+                    function: "benchmark",
+                });
+                return Ok(Datum::Null);
+            }
+        },
+    };
+    for done in 0..count {
+        if done.is_multiple_of(1024) {
+            env.ctx.check()?;
+        }
+        std::hint::black_box(expr.eval(env)?);
+    }
+    Ok(Datum::Int(0))
 }
 
 /// Evaluates arguments into `to`; false as soon as one is NULL where that decides.

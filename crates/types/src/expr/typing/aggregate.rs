@@ -60,7 +60,7 @@ pub(crate) fn text_len(ty: &SqlType) -> u64 {
         SqlType::Enum(members) => members.longest().into(),
         SqlType::Set(members) => members.joined_len().into(),
         SqlType::Bit { len } => u64::from(len).div_ceil(8),
-        SqlType::Json => u64::from(u32::MAX),
+        SqlType::Json | SqlType::Geometry { .. } => u64::from(u32::MAX),
     }
 }
 
@@ -89,6 +89,7 @@ impl Typer {
             return Ok(with_collation(ty, Collation::UTF8MB4_BIN));
         }
         Ok(match ty.collation() {
+            None if ty.is_geometry() => SqlType::GEOMETRY,
             Some(_) => with_collation(ty, derivation.collation),
             None => ty,
         })
@@ -124,6 +125,7 @@ pub fn union_type(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
             union_temporal(a, b)
         }
         (C::Json, _) | (_, C::Json) => SqlType::JSON_TEXT,
+        _ if a.is_geometry() && b.is_geometry() => SqlType::GEOMETRY,
         (C::Bytes, _) | (_, C::Bytes) => bytes_type(byte_len(&a).max(byte_len(&b))),
         _ => union_string(a, b, collation),
     }

@@ -4,7 +4,7 @@ use crate::datum::Datum;
 use crate::decimal::Decimal;
 use crate::expr::context::SqlMode;
 use crate::expr::error::EvalResult;
-use crate::expr::typing::{Typer, ValueClass};
+use crate::expr::typing::{Typer, ValueClass, refuse_geometries};
 use crate::expr::{ArithOp, Expr, ExprKind};
 use crate::sql_type::{IntWidth, SqlType};
 
@@ -122,6 +122,7 @@ pub(crate) fn hybrid_number(expr: &Expr) -> Option<Expr> {
 impl Typer {
     /// `left op right`.
     pub fn arith(&self, op: ArithOp, left: Expr, right: Expr) -> EvalResult<Expr> {
+        refuse_geometries(&[&left, &right], op.symbol())?;
         let (left, right) = (self.number(left), self.number(right));
         let (l, r) = (ValueClass::of(&left.ty), ValueClass::of(&right.ty));
         let double = l == ValueClass::Double || r == ValueClass::Double;

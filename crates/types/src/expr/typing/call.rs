@@ -2,10 +2,11 @@
 
 use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::function::{ArgClass, Function, Nulls, Ret};
+use crate::expr::function::{ArgClass, Function, Nulls};
 use crate::expr::typing::aggregate::{bytes_type, fsp_of_expr, string_type};
 use crate::expr::typing::arith::hybrid_number;
 use crate::expr::typing::collation::Coercibility;
+use crate::expr::typing::returns::Ret;
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
 use crate::sql_type::{Collation, SqlType};
@@ -32,6 +33,9 @@ impl Typer {
         if matches!(info.ret, Ret::Rewrite) {
             return self.rewrite(function, args);
         }
+        if matches!(function, Function::ExtractValue | Function::UpdateXml) {
+            check_xpath(&args[1])?;
+        }
         let args = self.arguments(function, args)?;
         let ty = self.result_type(function, &args)?;
         let nullable = match info.nulls {
@@ -55,6 +59,7 @@ impl Typer {
             }
             _ => args,
         };
+        self.check_geometries(function, &args)?;
         let args: Vec<_> =
             args.into_iter().enumerate().map(|(i, arg)| self.argument(arg, info.arg(i))).collect();
         let name = function.name();
@@ -418,6 +423,14 @@ impl Typer {
     pub fn regexp(&self, expr: Expr, pattern: Expr, negated: bool) -> EvalResult<Expr> {
         let matched = self.call(Function::RegexpLike, vec![expr, pattern])?;
         Ok(if negated { self.not(matched) } else { matched })
+    }
+}
+
+/// An XPath must be known before there are rows.
+fn check_xpath(xpath: &Expr) -> EvalResult<()> {
+    match xpath.is_constant() {
+        true => Ok(()),
+        false => Err(EvalError::Xpath("Only constant XPATH queries are supported".into())),
     }
 }
 

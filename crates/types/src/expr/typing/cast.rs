@@ -2,8 +2,8 @@
 
 use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::typing::Typer;
 use crate::expr::typing::aggregate::{bytes_type, string_type, text_len};
+use crate::expr::typing::{Typer, refuse_geometries, rounds_datetime};
 use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, SqlType};
 
@@ -35,6 +35,15 @@ impl Typer {
             CastTarget::Date | CastTarget::DateTime(_) | CastTarget::Time(_) => self.with_names(expr),
             _ => expr,
         };
+        match target {
+            CastTarget::Signed => refuse_geometries(&[&expr], "cast_as_signed")?,
+            CastTarget::Unsigned => refuse_geometries(&[&expr], "cast_as_unsigned")?,
+            _ => {}
+        }
+        let expr = match target {
+            CastTarget::Char(..) => self.with_zeros(expr),
+            _ => expr,
+        };
         let ty = self.cast_type(&expr, target)?;
         if target == CastTarget::Json && !expr.ty.is_string() {
             return Ok(self.json(expr));
@@ -48,7 +57,8 @@ impl Typer {
         let can_fail = ty.is_temporal()
             || ty == SqlType::Year
             || matches!(target, CastTarget::Char(..)) && expr.ty.is_bytes();
-        let nullable = expr.nullable || can_fail && (from_text || !expr.ty.is_temporal());
+        let rounds = rounds_datetime(&expr.ty, &ty);
+        let nullable = expr.nullable || can_fail && (from_text || rounds || !expr.ty.is_temporal());
         Ok(Expr::new(ExprKind::Cast(Box::new(expr)), ty, nullable))
     }
 

@@ -58,6 +58,16 @@ impl Typer {
         if stays { exprs } else { exprs.into_iter().map(|expr| self.with_names(expr)).collect() }
     }
 
+    /// Operands of which one is to be the greater: ENUM and SET among themselves are in the order of their names, not of their
+    /// definition.
+    pub(super) fn ordered_operands(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let is_coded = |expr: &Expr| expr.ty.members().is_some() || expr.ty == SqlType::Null;
+        match exprs.iter().all(is_coded) {
+            true => exprs.into_iter().map(|expr| self.with_names(expr)).collect(),
+            false => exprs,
+        }
+    }
+
     /// Constant strings beside one ENUM or SET, as the numbers that they are equal to. As they are where the comparison is made
     /// under another collation, or by more than equality with one value.
     pub(super) fn constants_as_numbers(&self, exprs: Vec<Expr>, operation: &str) -> Vec<Expr> {

@@ -2,8 +2,8 @@
 //! MySQL 8.4 Reference Manual, 12.8.4 "Collation Coercibility in Expressions".
 
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::function::Ret;
 use crate::expr::typing::Typer;
+use crate::expr::typing::returns::Ret;
 use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, SqlType};
 

@@ -5,10 +5,10 @@ use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len};
 use crate::expr::typing::arith::{hybrid_number, numeric_type};
-use crate::expr::typing::{Typer, ValueClass, collation};
+use crate::expr::typing::{Typer, ValueClass, collation, refuse_geometries};
 use crate::expr::{CompareOp, Expr, ExprKind, Function};
 use crate::sql_type::{Collation, RealFormat, SqlType};
-use crate::temporal::{TimeZone, parse_datetime, parse_time};
+use crate::temporal::{TimeZone, ZERO_DATETIME, ZeroDates, parse_datetime, parse_time};
 use crate::text::fixed_decimals;
 
 /// The class in which two classes meet.
@@ -47,7 +47,7 @@ impl Typer {
         if exprs.iter().any(|expr| expr.ty == SqlType::Json) {
             return self.compare_unchecked(op, exprs);
         }
-        check_dates(&exprs)?;
+        check_dates(&exprs, self.sql_mode.zero_dates())?;
         self.compare_unchecked(op, self.as_the_reals(self.as_the_column(exprs)))
     }
 
@@ -78,7 +78,13 @@ impl Typer {
 
     fn compare_unchecked(&self, op: CompareOp, exprs: Vec<Expr>) -> EvalResult<Expr> {
         let is_equality = matches!(op, CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne);
-        let exprs = if is_equality { self.constants_as_numbers(exprs, op.symbol()) } else { exprs };
+        if !is_equality {
+            refuse_geometries(&exprs, op.symbol())?;
+        }
+        let exprs = match is_equality {
+            true => self.constants_as_numbers(exprs, op.symbol()),
+            false => self.ordered_operands(exprs),
+        };
         let [left, right]: [Expr; 2] =
             self.comparable(exprs, op.symbol())?.try_into().expect("two go in, two come out");
         let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
@@ -189,7 +195,9 @@ impl Typer {
 
     /// `expr [NOT] BETWEEN low AND high`.
     pub fn between(&self, expr: Expr, low: Expr, high: Expr, negated: bool) -> EvalResult<Expr> {
-        let exprs = self.as_the_column(self.without_json(vec![expr, low, high], true));
+        let exprs = vec![expr, low, high];
+        refuse_geometries(&exprs, "between")?;
+        let exprs = self.ordered_operands(self.as_the_column(self.without_json(exprs, true)));
         let [expr, low, high]: [Expr; 3] =
             self.comparable(exprs, "between")?.try_into().expect("three go in, three come out");
         let nullable = expr.nullable || low.nullable || high.nullable;
@@ -244,6 +252,7 @@ impl Typer {
 
     /// `expr [NOT] LIKE pattern [ESCAPE escape]`.
     pub fn like(&self, expr: Expr, pattern: Expr, escape: Option<char>, negated: bool) -> EvalResult<Expr> {
+        refuse_geometries(&[&expr, &pattern], "like")?;
         let (expr, pattern) = (self.text(expr), self.text(pattern));
         let mut both = self.same_collation(vec![expr, pattern], "like")?.into_iter();
         let (expr, pattern) = (both.next().expect("two went in"), both.next().expect("two went in"));
@@ -312,7 +321,11 @@ impl Typer {
         }
         let is_text = matches!(ValueClass::of(&expr.ty), ValueClass::Text | ValueClass::Bytes);
         // Of what is constant, only a literal's text is known here: whether it is a date was judged before.
-        let may_be_none = !expr.is_constant() || expr.as_literal().is_some() && !is_date(&expr);
+        let zeros = self.sql_mode.zero_dates();
+        let may_be_none = !expr.is_constant() || expr.as_literal().is_some() && !is_date(&expr, zeros);
+        if let Some(zero) = zero_date(&expr, zeros).filter(|_| class != ValueClass::Time) {
+            return zero;
+        }
         if is_text && class == ValueClass::DateTime && may_be_none {
             let nullable = expr.nullable;
             let call = ExprKind::Call(Function::DateTimeOrZero, vec![expr]);
@@ -336,6 +349,7 @@ impl Typer {
 
     /// An argument as a string: numbers and dates become their text in the connection's collation.
     pub(crate) fn text(&self, expr: Expr) -> Expr {
+        let expr = self.with_zeros(expr);
         match ValueClass::of(&expr.ty) {
             ValueClass::Text | ValueClass::Bytes => expr,
             ValueClass::Json => self.convert(expr, SqlType::JSON_TEXT),
@@ -449,11 +463,20 @@ fn full_year(expr: Expr) -> Expr {
 }
 
 /// Whether it is a literal that can be read as a date.
-fn is_date(expr: &Expr) -> bool {
+fn is_date(expr: &Expr, zeros: ZeroDates) -> bool {
     match expr.as_literal() {
-        Some(Datum::Str(text)) => parse_datetime(text.as_bytes(), TimeZone::UTC).is_some(),
+        Some(Datum::Str(text)) => parse_datetime(text.as_bytes(), TimeZone::UTC, zeros).is_some(),
         _ => false,
     }
+}
+
+/// A literal text that is `0000-00-00` as the zero DATETIME, which is the zero TIMESTAMP, too. Folding does not know the
+/// mode that lets it in.
+fn zero_date(expr: &Expr, zeros: ZeroDates) -> Option<Expr> {
+    let Some(Datum::Str(text)) = expr.as_literal().filter(|_| zeros.alone) else { return None };
+    let parsed = parse_datetime(text.as_bytes(), TimeZone::UTC, zeros)?;
+    let is_plain = parsed.micros == ZERO_DATETIME && !parsed.truncated;
+    is_plain.then(|| Expr::literal(Datum::DateTime(ZERO_DATETIME), SqlType::DateTime { fsp: 0 }))
 }
 
 /// Whether it is a literal that is a time and nothing else.
@@ -468,7 +491,7 @@ fn is_time(expr: &Expr) -> bool {
 }
 
 /// Error 1525 for a literal that is compared with a date and is none.
-fn check_dates(exprs: &[Expr]) -> EvalResult<()> {
+fn check_dates(exprs: &[Expr], zeros: ZeroDates) -> EvalResult<()> {
     let classes = || exprs.iter().map(|expr| ValueClass::of(&expr.ty));
     if classes().fold(ValueClass::Null, meet) != ValueClass::DateTime || classes().any(is_number) {
         return Ok(());
@@ -480,7 +503,7 @@ fn check_dates(exprs: &[Expr]) -> EvalResult<()> {
     };
     for expr in exprs {
         if let Some(Datum::Str(text)) = expr.as_literal()
-            && !is_date(expr)
+            && !is_date(expr, zeros)
         {
             return Err(EvalError::IncorrectConstant { kind, value: text.to_string() });
         }

@@ -10,6 +10,9 @@ use crate::expr::{Expr, ExprKind};
 use crate::json::Json;
 use crate::sql_type::{Collation, SqlType};
 
+/// The option of ST_ASGEOJSON by which a document names its reference system.
+const LONG_SYSTEM: i64 = 4;
+
 /// What JSON_VALUE gives where there is nothing, or no value of the type.
 #[derive(Clone, Debug)]
 pub enum OnJsonProblem {
@@ -26,6 +29,11 @@ impl Typer {
         }
         if expr.is_null_literal() {
             return Expr::literal(Datum::Null, SqlType::Json);
+        }
+        if expr.ty.is_geometry() {
+            let nullable = expr.nullable;
+            let all = vec![expr, Expr::int(i64::from(i32::MAX)), Expr::int(LONG_SYSTEM)];
+            return Expr::new(ExprKind::Call(Function::StAsGeoJson, all), SqlType::Json, nullable);
         }
         // A member of ENUM or SET is its name; bits are what they are.
         let expr = if expr.ty.members().is_some() { self.text(expr) } else { expr };

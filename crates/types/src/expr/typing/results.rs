@@ -7,6 +7,7 @@ use crate::expr::typing::aggregate::{byte_len, bytes_type, fsp_of, fsp_of_expr, 
 use crate::expr::typing::arith::{Digits, decimal};
 use crate::expr::typing::cast;
 use crate::expr::typing::{Typer, ValueClass};
+use crate::geometry::GeometryType;
 use crate::sql_type::{Collation, LobSize, SqlType};
 
 type TypeResult = EvalResult<SqlType>;
@@ -50,6 +51,14 @@ pub(crate) fn longest(_: &Typer, args: &[Expr]) -> TypeResult {
 pub(crate) fn bits(_: &Typer, args: &[Expr]) -> TypeResult {
     let strings = args.iter().filter(|arg| arg.ty.is_bytes());
     Ok(strings.map(|arg| text_len(&arg.ty)).max().map_or(SqlType::BIGINT_UNSIGNED, bytes_type))
+}
+
+pub(crate) fn day_name(typer: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::VarChar { len: typer.locale.longest_day_name(), collation: typer.connection_collation })
+}
+
+pub(crate) fn month_name(typer: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::VarChar { len: typer.locale.longest_month_name(), collation: typer.connection_collation })
 }
 
 pub(crate) fn year(_: &Typer, _: &[Expr]) -> TypeResult {
@@ -190,7 +199,6 @@ macro_rules! fixed_lengths {
 }
 
 fixed_lengths!(
-    len_9 = 9,
     len_16 = 16,
     len_17 = 17,
     len_31 = 31,
@@ -266,6 +274,12 @@ pub(crate) fn len_space(args: &[Expr]) -> u64 {
     literal_len(args.first()).unwrap_or(UNBOUNDED)
 }
 
+/// Of GTID_SUBTRACT: room for the intervals that a second set of such a length cuts the first into, as MySQL has it.
+pub(crate) fn len_gtids(args: &[Expr]) -> u64 {
+    let room = len_first(args).saturating_mul(4).saturating_add(text_len(&args[1].ty).saturating_mul(10));
+    room.checked_sub(90).unwrap_or(UNBOUNDED)
+}
+
 pub(crate) fn len_hex(args: &[Expr]) -> u64 {
     match ValueClass::of(&args[0].ty) {
         ValueClass::Int => 16,
@@ -308,8 +322,13 @@ pub(crate) fn len_compressed(args: &[Expr]) -> u64 {
     len.saturating_mul(1001) / 1000 + 13 + 4
 }
 
-pub(crate) fn uncompressed(_: &Typer, _: &[Expr]) -> TypeResult {
+pub(crate) fn long_bytes(_: &Typer, _: &[Expr]) -> TypeResult {
     Ok(SqlType::Blob { size: LobSize::Long })
+}
+
+/// As long as the number's own text, and as the zeros make it.
+pub(crate) fn len_zero_filled(args: &[Expr]) -> u64 {
+    text_len(&args[0].ty).max(literal_len(args.get(1)).unwrap_or(0))
 }
 
 /// FORMAT: digits with a comma after each three, point and decimals.
@@ -357,4 +376,31 @@ pub(crate) fn json_type(_: &Typer, _: &[Expr]) -> TypeResult {
 /// A character can become `\u001f`.
 pub(crate) fn json_quote(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(string_type(text_len(&args[0].ty) * 6 + 2, Collation::UTF8MB4_BIN))
+}
+
+pub(crate) fn geometry(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::GEOMETRY)
+}
+
+pub(crate) fn point(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::Geometry { ty: GeometryType::Point, srid: None })
+}
+
+/// ST_SRID: the number, or the value under another one.
+pub(crate) fn srid(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(if args.len() == 1 { SqlType::BIGINT } else { SqlType::GEOMETRY })
+}
+
+/// ST_X and its like: the coordinate, or the point with another one.
+pub(crate) fn coordinate(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(if args.len() == 1 { SqlType::DOUBLE } else { SqlType::GEOMETRY })
+}
+
+/// As long as a value can be.
+pub(crate) fn len_huge(_: &[Expr]) -> u64 {
+    UNBOUNDED
+}
+
+pub(crate) fn len_15(_: &[Expr]) -> u64 {
+    15
 }

@@ -5,8 +5,8 @@
 
 use avocet_types::expr::{Expr, ExprKind};
 
+use super::Columns;
 use super::conditions::{Condition, Test, conditions, outside};
-use super::scope::Scope;
 
 /// ORs within the sides of an OR are multiplied out as long as there are no more sides than this.
 const MAX_MULTIPLIED: usize = 256;
@@ -42,7 +42,7 @@ impl Alternatives<'_> {
 
 /// The ORs each of whose sides has conditions of its own on the table.
 pub fn alternatives<'e>(
-    scope: &Scope,
+    scope: &dyn Columns,
     table: usize,
     bound: u32,
     conjuncts: &'e [Expr],

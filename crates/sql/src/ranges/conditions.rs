@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use avocet_types::expr::{CompareOp, Expr, ExprKind, IsTest, ValueClass};
 use avocet_types::{Datum, Decimal, SqlType};
 
+use super::Columns;
 use super::domain::comparable;
-use super::scope::Scope;
 
 /// A condition on one column that an index may serve.
 #[derive(Clone)]
@@ -77,7 +77,7 @@ const MAX_LEFT_OUT: usize = 1_000;
 
 /// The conditions on columns of `table` whose other side is known once the rows of `bound` tables are.
 pub fn conditions<'e>(
-    scope: &Scope,
+    scope: &dyn Columns,
     table: usize,
     bound: u32,
     conjuncts: impl IntoIterator<Item = (usize, &'e Expr)>,
@@ -91,7 +91,7 @@ pub fn conditions<'e>(
 }
 
 fn condition<'e>(
-    scope: &Scope,
+    scope: &dyn Columns,
     table: usize,
     bound: u32,
     conjunct: &'e Expr,
@@ -163,7 +163,7 @@ fn condition<'e>(
 
 /// A table that is visited when the rows of the `bound` tables are known.
 struct Visit<'s> {
-    scope: &'s Scope,
+    scope: &'s dyn Columns,
     table: usize,
     bound: u32,
 }
@@ -171,15 +171,14 @@ struct Visit<'s> {
 impl Visit<'_> {
     /// Whether a value is known that a column is compared with as `met`, and can be looked up among the column's own.
     fn has(&self, column: usize, met: &Expr, value: &Expr) -> bool {
-        let Some(handle) = self.scope.tables[self.table].stored() else { return false };
-        let ty = &handle.def.columns[column].ty;
-        comparable(ty, &met.ty, &value.ty) && self.scope.uses_only(value, self.bound) && !value.is_volatile()
+        let Some(ty) = self.scope.stored_type(self.table, column) else { return false };
+        comparable(&ty, &met.ty, &value.ty) && self.scope.uses_only(value, self.bound) && !value.is_volatile()
     }
 }
 
 /// `column NOT BETWEEN low AND high` as the two conditions of which one holds.
 pub fn outside<'e>(
-    scope: &Scope,
+    scope: &dyn Columns,
     table: usize,
     bound: u32,
     at: usize,
@@ -251,7 +250,7 @@ fn negated(expr: Expr) -> Expr {
 
 /// The column of the table that the expression is, and whether that is compared as it is: without a conversion, or with one
 /// that keeps every value apart.
-fn column_of(scope: &Scope, table: usize, expr: &Expr) -> Option<(usize, bool)> {
+fn column_of(scope: &dyn Columns, table: usize, expr: &Expr) -> Option<(usize, bool)> {
     let (id, exact) = match &expr.kind {
         ExprKind::Column(id) => (*id, true),
         ExprKind::Convert(inner) => match inner.kind {
@@ -281,6 +280,15 @@ pub fn literal_prefix(pattern: &str, escape: Option<char>) -> (String, bool) {
         }
     }
     (prefix, true)
+}
+
+/// All of them; `None` of none.
+pub fn conjunction(mut tests: Vec<Expr>) -> Option<Expr> {
+    match tests.len() {
+        0 => None,
+        1 => tests.pop(),
+        _ => Some(Expr::new(ExprKind::And(tests), SqlType::BIGINT, true)),
+    }
 }
 
 #[cfg(test)]

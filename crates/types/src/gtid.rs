@@ -6,11 +6,15 @@
 //! 1. Intervals of one source are ascending, do not touch, and none is empty.
 //! 2. There is no source without an interval.
 
+mod mysql;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
+
+pub use mysql::MalformedGtids;
 
 /// Where transactions come from: a server's UUID, and the tag that it gave them, which is mostly empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,6 +89,44 @@ impl GtidSet {
     /// Adds the transactions `first..=last` of a source.
     pub fn add_range(&mut self, origin: &Origin, first: u64, last: u64) {
         insert(self.intervals.entry(origin.clone()).or_default(), first, last);
+    }
+
+    /// Those of MySQLs alone.
+    pub fn of_mysql(&self) -> Self {
+        Self { intervals: self.intervals.clone(), domains: BTreeMap::new() }
+    }
+
+    /// All but those of one source.
+    pub fn without(&self, origin: &Origin) -> Self {
+        let mut set = self.clone();
+        set.intervals.remove(origin);
+        set
+    }
+
+    /// Those of MySQLs that are not in the other set.
+    pub fn minus(&self, other: &Self) -> Self {
+        let mut left = Self::default();
+        for (origin, own) in &self.intervals {
+            let taken = other.intervals.get(origin).map_or(&[][..], Vec::as_slice);
+            let mut rest = Vec::new();
+            for &(first, last) in own {
+                let mut from = first;
+                let at = taken.partition_point(|&(_, end)| end < first);
+                for &(start, end) in taken[at..].iter().take_while(|&&(start, _)| start <= last) {
+                    if from < start {
+                        rest.push((from, start - 1));
+                    }
+                    from = end.saturating_add(1);
+                }
+                if from <= last {
+                    rest.push((from, last));
+                }
+            }
+            if !rest.is_empty() {
+                left.intervals.insert(origin.clone(), rest);
+            }
+        }
+        left
     }
 
     /// How many of a source there are without a gap, from the first on.
@@ -200,7 +242,8 @@ impl fmt::Display for GtidSet {
     }
 }
 
-pub(crate) fn uuid(text: &str) -> Option<[u8; 16]> {
+/// The bytes of a server's UUID.
+pub fn uuid(text: &str) -> Option<[u8; 16]> {
     let mut bytes = [0; 16];
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
     if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -290,6 +333,28 @@ mod tests {
         assert_eq!(all.to_string(), format!("{A}:1-5:8-9"));
         let more = set(&format!("{A}:1-9:20"));
         assert!(more.contains_all(&all) && !all.contains_all(&more));
+    }
+
+    #[test]
+    fn parts_of_sets() {
+        let (one, other) = (format!("{A}:1-5"), "4e11fa47-71ca-11e1-9e33-c80aa9429562:1");
+        let all = set(&format!("{one},{other},0-1-5"));
+        let origin = Origin { uuid: uuid(A).expect("a UUID"), tag: String::new() };
+        assert_eq!(all.of_mysql(), set(&format!("{one},{other}")));
+        assert_eq!(all.without(&origin), set(&format!("{other},0-1-5")));
+    }
+
+    #[test]
+    fn what_one_set_has_and_another_lacks() {
+        let minus = |one: &str, other: &str| {
+            let of = |text: &str| set(&text.replace('A', A));
+            of(one).minus(&of(other)).to_string().replace(A, "A")
+        };
+        assert_eq!(minus("A:1-10", "A:3-5:9"), "A:1-2:6-8:10");
+        assert_eq!(minus("A:3-5:9", "A:1-10"), "");
+        assert_eq!(minus("A:1-5,A:t:1-5", "A:1:5,A:t:2-3"), "A:2-4,A:t:1:4-5");
+        assert_eq!(minus("A:1-5", "A:t:1-5"), "A:1-5");
+        assert_eq!(minus("A:1-3:7-9", "A:2-8"), "A:1:9");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Loading TPC-H's Parquet files: by `avocet load` straight into cold blocks, by multi-row INSERTs into the row stores,
+//! Loading Parquet files: by `avocet load` straight into cold blocks, by multi-row INSERTs into the row stores,
 //! by CREATE TABLE AS into DuckDB.
 
 use std::fs::File;
@@ -14,24 +14,26 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::{DATABASE, schema};
 use crate::cache;
 use crate::error::{IoContext, Result};
 use crate::insert::{Inserter, quote};
 use crate::progress;
 use crate::rival::{Server, avocet};
 
-/// Makes the database and its empty tables.
-pub fn create(server: &Server, keys: bool) -> Result<()> {
+/// A table's name, and the Parquet file with its rows.
+pub type Table = (String, PathBuf);
+
+/// Makes a database anew, with these empty tables.
+pub fn create(server: &Server, database: &str, tables: &[String]) -> Result<()> {
     let mut conn = Conn::new(server.options())?;
-    conn.query_drop(format!("DROP DATABASE IF EXISTS {DATABASE}"))?;
-    conn.query_drop(format!("CREATE DATABASE {DATABASE}"))?;
-    conn.query_drop(format!("USE {DATABASE}"))?;
-    schema::create(keys).iter().try_for_each(|statement| Ok(conn.query_drop(statement)?))
+    conn.query_drop(format!("DROP DATABASE IF EXISTS {database}"))?;
+    conn.query_drop(format!("CREATE DATABASE {database}"))?;
+    conn.query_drop(format!("USE {database}"))?;
+    tables.iter().try_for_each(|statement| Ok(conn.query_drop(statement)?))
 }
 
 /// Loads Avocet's tables while its server is down, as a user would fill a new database; returns the time of the loads.
-pub fn by_avocet_load(server: &mut Server, files: &[(&str, PathBuf)]) -> Result<Duration> {
+pub fn by_avocet_load(server: &mut Server, database: &str, files: &[Table]) -> Result<Duration> {
     server.stop()?;
     let binary = avocet::binary()?;
     let begin = Instant::now();
@@ -39,7 +41,7 @@ pub fn by_avocet_load(server: &mut Server, files: &[(&str, PathBuf)]) -> Result<
         let mut load = Command::new(&binary);
         load.arg("load")
             .arg(file)
-            .args(["--table", &format!("{DATABASE}.{table}")])
+            .args(["--table", &format!("{database}.{table}")])
             .arg("--data")
             .arg(server.data());
         cache::run(&mut load)?;
@@ -50,19 +52,19 @@ pub fn by_avocet_load(server: &mut Server, files: &[(&str, PathBuf)]) -> Result<
 }
 
 /// Loads over the MySQL protocol with two connections.
-pub fn by_inserts(server: &Server, files: &[(&str, PathBuf)]) -> Result<Duration> {
+pub fn by_inserts(server: &Server, database: &str, files: &[Table]) -> Result<Duration> {
     let begin = Instant::now();
     let mut pieces = Vec::new();
     let mut total = 0;
     for (table, path) in files {
         let reader = ParquetRecordBatchReaderBuilder::try_new(open(path)?)?;
         total += reader.metadata().file_metadata().num_rows() as u64;
-        pieces.extend((0..reader.metadata().num_row_groups()).map(|group| (*table, path, group)));
+        pieces.extend((0..reader.metadata().num_row_groups()).map(|group| (table.as_str(), path, group)));
     }
     let queue = Mutex::new(pieces.into_iter());
     let done = AtomicU64::new(0);
     let worker = || -> Result<()> {
-        let mut conn = Conn::new(server.options().db_name(Some(DATABASE)))?;
+        let mut conn = Conn::new(server.options().db_name(Some(database)))?;
         loop {
             let piece = queue.lock().expect("no worker panics holding the queue").next();
             let Some((table, path, group)) = piece else { return Ok(()) };

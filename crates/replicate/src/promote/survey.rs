@@ -1,0 +1,226 @@
+//! What a promotion would find at the source: what stands in its way, and what is not followed and so would stay behind.
+
+use mysql::prelude::Queryable;
+
+use super::fence::Was;
+use crate::error::Result;
+use crate::patterns::{Patterns, SYSTEM};
+use crate::source::{Connection, Flavor, Report, Severity, tables};
+use crate::state::TableName;
+
+/// So many names are told of one kind.
+const MOST_TOLD: usize = 50;
+
+/// Tables of the source that the patterns leave out.
+pub fn left_out(conn: &mut Connection, patterns: &Patterns) -> Result<Vec<TableName>> {
+    let all = tables(conn, &Patterns::default())?.into_iter().map(|(name, _)| name);
+    Ok(all.filter(|name| !patterns.has_table(&name.database, &name.table)).collect())
+}
+
+/// Looks at everything but the tables.
+pub fn survey(conn: &mut Connection, patterns: &Patterns, copies_accounts: bool) -> Result<Report> {
+    let mut report = Report::default();
+    check_privilege(conn, &mut report)?;
+    check_is_no_replica(conn, &mut report)?;
+    check_prepared(conn, &mut report)?;
+    note_open_transactions(conn, &mut report);
+    note_definitions(conn, patterns, &mut report)?;
+    note_accounts(conn, copies_accounts, &mut report);
+    note_replicas(conn, &mut report);
+    Ok(report)
+}
+
+/// Sets what stops writes to what it is already, which needs the same privilege.
+fn check_privilege(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    let (name, privilege) = match conn.flavor {
+        Flavor::MySql => ("super_read_only", "SYSTEM_VARIABLES_ADMIN"),
+        Flavor::MariaDb => ("read_only", "READ_ONLY ADMIN"),
+    };
+    let user: Option<String> = conn.query_first("SELECT CURRENT_USER()")?;
+    let user = user.unwrap_or_default();
+    match conn.query_drop(format!("SET GLOBAL {name} = @@GLOBAL.{name}")) {
+        Ok(()) => report.fine(format!("{user} may set {name}")),
+        Err(mysql::Error::MySqlError(error)) if error.code == 1227 => {
+            let (name_of, host) = user.split_once('@').unwrap_or((&user, "%"));
+            report.add(
+                Severity::Fatal,
+                format!("{user} may not set {name} at the source"),
+                &format!(
+                    "GRANT {privilege} ON *.* TO '{name_of}'@'{host}' there, or name another account by SOURCE_USER and SOURCE_PASSWORD"
+                ),
+            );
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let was = Was::of(conn)?;
+    if was.read_only || was.super_read_only {
+        report.add(
+            Severity::Notice,
+            "the source is read-only already",
+            "it stays so, whatever becomes of the promotion",
+        );
+    }
+    Ok(())
+}
+
+/// The thread that applies what another server has done is not stopped by `super_read_only`.
+fn check_is_no_replica(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    let statements: &[&str] = match conn.flavor {
+        Flavor::MySql => &["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"],
+        Flavor::MariaDb => &["SHOW ALL SLAVES STATUS"],
+    };
+    for statement in statements {
+        let rows: Vec<mysql::Row> = match conn.query(*statement) {
+            Ok(rows) => rows,
+            // Before MySQL 8.0.22.
+            Err(mysql::Error::MySqlError(error)) if error.code == 1064 => continue,
+            Err(mysql::Error::MySqlError(error)) if error.code == 1227 => {
+                report.add(
+                    Severity::Notice,
+                    "whether the source follows another server is not known: its account may not look",
+                    "GRANT REPLICATION CLIENT, or SLAVE MONITOR of a MariaDB",
+                );
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let runs = |row: &mysql::Row| {
+            ["Replica_SQL_Running", "Slave_SQL_Running"]
+                .iter()
+                .any(|name| row.get::<String, _>(*name).is_some_and(|value| value == "Yes"))
+        };
+        match rows.iter().any(runs) {
+            true => report.add(
+                Severity::Fatal,
+                "the source follows another server, whose changes nothing stops there",
+                "STOP REPLICA at the source, or follow that server instead",
+            ),
+            false => report.fine("the source follows no other server"),
+        }
+        return Ok(());
+    }
+    Ok(())
+}
+
+fn check_prepared(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    match conn.query::<mysql::Row, _>("XA RECOVER") {
+        Ok(prepared) if prepared.is_empty() => report.fine("no XA transaction is prepared"),
+        Ok(prepared) => report.add(
+            Severity::Fatal,
+            format!("{} XA transactions are prepared at the source", prepared.len()),
+            "XA COMMIT or XA ROLLBACK each that XA RECOVER shows there: what is prepared is not followed before it ends",
+        ),
+        // XAER_RMERR: XA_RECOVER_ADMIN is needed.
+        Err(mysql::Error::MySqlError(_)) => report.add(
+            Severity::Notice,
+            "the source does not tell which XA transactions are prepared",
+            "GRANT XA_RECOVER_ADMIN; those of tables that are followed are known here",
+        ),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+fn note_open_transactions(conn: &mut Connection, report: &mut Report) {
+    let open: std::result::Result<Option<(u64, Option<i64>)>, _> = conn.query_first(
+        "SELECT COUNT(*), CAST(MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())) AS SIGNED) FROM information_schema.INNODB_TRX
+         WHERE trx_rows_modified > 0",
+    );
+    match open {
+        Ok(Some((0, _)) | None) => report.fine("no transaction is open that has changed anything"),
+        Ok(Some((count, seconds))) => report.add(
+            Severity::Notice,
+            format!(
+                "{count} transactions are open that have changed something, the oldest for {} s",
+                seconds.unwrap_or_default()
+            ),
+            "what has not been committed when writes stop fails with error 1290 at its COMMIT",
+        ),
+        Err(error) => report.add(
+            Severity::Notice,
+            format!("the source does not tell of open transactions: {error}"),
+            "GRANT PROCESS",
+        ),
+    }
+}
+
+fn note_definitions(conn: &mut Connection, patterns: &Patterns, report: &mut Report) -> Result<()> {
+    for (kind, cure, query) in [
+        (
+            "triggers",
+            "what they would do has to be done by the application",
+            "SELECT CAST(TRIGGER_SCHEMA AS CHAR), CAST(TRIGGER_NAME AS CHAR) FROM information_schema.TRIGGERS",
+        ),
+        (
+            "routines",
+            "call what they do from the application",
+            "SELECT CAST(ROUTINE_SCHEMA AS CHAR), CAST(ROUTINE_NAME AS CHAR) FROM information_schema.ROUTINES",
+        ),
+        (
+            "events",
+            "have another scheduler run them; at the source they fail while it is read-only",
+            "SELECT CAST(EVENT_SCHEMA AS CHAR), CAST(EVENT_NAME AS CHAR) FROM information_schema.EVENTS",
+        ),
+    ] {
+        let rows: Vec<(String, String)> = conn.query(query)?;
+        let names: Vec<String> = rows
+            .into_iter()
+            .filter(|(database, _)| !SYSTEM.contains(&&**database) && patterns.has_database(database))
+            .map(|(database, name)| format!("{database}.{name}"))
+            .collect();
+        match names.is_empty() {
+            true => report.fine(format!("there are no {kind}")),
+            false => report.add(Severity::Notice, format!("{kind} stay behind: {}", told(&names)), cure),
+        }
+    }
+    Ok(())
+}
+
+fn told(names: &[String]) -> String {
+    match names.len().checked_sub(MOST_TOLD) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..MOST_TOLD].join(", ")),
+    }
+}
+
+fn note_accounts(conn: &mut Connection, copies: bool, report: &mut Report) {
+    match super::accounts::names(conn) {
+        Ok(names) => {
+            let names: Vec<String> = names.iter().map(|(user, host)| format!("'{user}'@'{host}'")).collect();
+            match copies {
+                true => report.fine(format!("accounts to be made here: {}", told(&names))),
+                false => report.add(
+                    Severity::Notice,
+                    format!("accounts stay behind: {}", told(&names)),
+                    "ACCOUNTS = 1 makes them here, with their passwords and grants",
+                ),
+            }
+        }
+        Err(error) => {
+            let severity = if copies { Severity::Fatal } else { Severity::Notice };
+            let what = format!("the source's accounts cannot be read: {error}");
+            report.add(severity, what, "GRANT SELECT ON mysql.*, or name another account by SOURCE_USER");
+        }
+    }
+}
+
+/// Others that follow the source are not told of the change.
+fn note_replicas(conn: &mut Connection, report: &mut Report) {
+    let statements: &[&str] = match conn.flavor {
+        Flavor::MySql => &["SHOW REPLICAS", "SHOW SLAVE HOSTS"],
+        Flavor::MariaDb => &["SHOW SLAVE HOSTS"],
+    };
+    for statement in statements {
+        let Ok(rows) = conn.query::<mysql::Row, _>(*statement) else { continue };
+        let ids: Vec<String> =
+            rows.iter().filter_map(|row| row.get::<u64, _>("Server_Id")).map(|id| id.to_string()).collect();
+        if ids.len() > 1 {
+            report.add(
+                Severity::Notice,
+                format!("the source has {} replicas, this one counted: server ids {}", ids.len(), told(&ids)),
+                "the others follow the source still; with --log-bin here, CHANGE REPLICATION SOURCE leads them to this server",
+            );
+        }
+        return;
+    }
+}
