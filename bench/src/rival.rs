@@ -32,6 +32,8 @@ pub enum Rival {
     Mariadb,
     Mysql,
     Duckdb,
+    /// Another Avocet, which AVOCET_EARLIER_BIN names
+    Earlier,
     None,
 }
 
@@ -41,6 +43,7 @@ impl Rival {
             Rival::Mariadb => "mariadb",
             Rival::Mysql => "mysql",
             Rival::Duckdb => "duckdb",
+            Rival::Earlier => "earlier",
             Rival::None => "none",
         }
     }
@@ -53,6 +56,7 @@ impl Rival {
             Rival::Duckdb => {
                 Err(Error::Setup("DuckDB is no rival for transactions; take mariadb or mysql".into()))
             }
+            Rival::Earlier => Ok(Some(Box::new(avocet::Avocet::earlier()?))),
             Rival::None => Ok(None),
         }
     }

@@ -12,7 +12,7 @@ use crate::options::Common;
 use crate::report::{self, Report, number};
 use crate::rival::avocet::Avocet;
 use crate::rival::duckdb::DuckDb;
-use crate::rival::{Rival, Server};
+use crate::rival::{Launch, Rival, Server};
 
 /// What is loaded.
 pub struct Data<'a> {
@@ -53,26 +53,29 @@ impl Loaded {
 pub fn load(common: &Common, data: &Data<'_>, scratch: &Scratch) -> Result<Vec<Loaded>> {
     let mut all = Vec::new();
     if !common.without_avocet {
-        all.push(load_avocet(common, data, scratch)?);
+        let launch = Avocet::find(&common.serve_option)?;
+        all.push(load_avocet(Contender::Avocet, launch, data, scratch)?);
     }
     match common.rival {
         Rival::None => {}
         Rival::Duckdb => all.push(load_duckdb(data, scratch)?),
+        Rival::Earlier => all.push(load_avocet(Contender::Rival, Avocet::earlier()?, data, scratch)?),
         rival => all.push(load_row_store(rival, data, scratch)?),
     }
     Ok(all)
 }
 
-fn load_avocet(common: &Common, data: &Data<'_>, scratch: &Scratch) -> Result<Loaded> {
-    let launch = Box::new(Avocet::find(&common.serve_option)?);
-    let mut server = Server::start(launch, &scratch.path().join("avocet"))?;
+fn load_avocet(who: Contender, launch: Avocet, data: &Data<'_>, scratch: &Scratch) -> Result<Loaded> {
+    let folder = scratch.path().join(launch.name());
+    let binary = launch.binary().to_owned();
+    let mut server = Server::start(Box::new(launch), &folder)?;
     load::create(&server, data.database, &data.tables)?;
     let took = if data.inserts {
         load::by_inserts(&server, data.database, data.files)?
     } else {
-        load::by_avocet_load(&mut server, data.database, data.files)?
+        load::by_avocet_load(&mut server, &binary, data.database, data.files)?
     };
-    loaded(Contender::Avocet, data, server, took)
+    loaded(who, data, server, took)
 }
 
 fn load_row_store(rival: Rival, data: &Data<'_>, scratch: &Scratch) -> Result<Loaded> {

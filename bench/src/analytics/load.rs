@@ -18,7 +18,7 @@ use crate::cache;
 use crate::error::{IoContext, Result};
 use crate::insert::{Inserter, quote};
 use crate::progress;
-use crate::rival::{Server, avocet};
+use crate::rival::Server;
 
 /// A table's name, and the Parquet file with its rows.
 pub type Table = (String, PathBuf);
@@ -33,12 +33,16 @@ pub fn create(server: &Server, database: &str, tables: &[String]) -> Result<()> 
 }
 
 /// Loads Avocet's tables while its server is down, as a user would fill a new database; returns the time of the loads.
-pub fn by_avocet_load(server: &mut Server, database: &str, files: &[Table]) -> Result<Duration> {
+pub fn by_avocet_load(
+    server: &mut Server,
+    binary: &Path,
+    database: &str,
+    files: &[Table],
+) -> Result<Duration> {
     server.stop()?;
-    let binary = avocet::binary()?;
     let begin = Instant::now();
     for (table, file) in files {
-        let mut load = Command::new(&binary);
+        let mut load = Command::new(binary);
         load.arg("load")
             .arg(file)
             .args(["--table", &format!("{database}.{table}")])

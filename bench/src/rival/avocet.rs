@@ -1,4 +1,4 @@
-//! Avocet itself: the release binary beside this one, or what `$AVOCET_BIN` names.
+//! Avocet itself: the release binary beside this one, or what `$AVOCET_BIN` names; and an earlier one as its rival.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,6 +7,7 @@ use super::server::{Endpoint, Launch};
 use crate::error::{Error, Result};
 
 pub struct Avocet {
+    name: &'static str,
     binary: PathBuf,
     options: Vec<String>,
 }
@@ -14,7 +15,20 @@ pub struct Avocet {
 impl Avocet {
     /// Finds the binary; `options` are added to `avocet serve`.
     pub fn find(options: &[String]) -> Result<Avocet> {
-        Ok(Avocet { binary: binary()?, options: options.to_vec() })
+        Ok(Avocet { name: "avocet", binary: binary()?, options: options.to_vec() })
+    }
+
+    /// The binary that `$AVOCET_EARLIER_BIN` names, without options: a new one must not be slower.
+    pub fn earlier() -> Result<Avocet> {
+        let named = std::env::var_os("AVOCET_EARLIER_BIN");
+        let binary = named.ok_or_else(|| {
+            Error::Setup("set AVOCET_EARLIER_BIN to the avocet binary that this one is measured against".into())
+        })?;
+        Ok(Avocet { name: "earlier", binary: binary.into(), options: Vec::new() })
+    }
+
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 }
 
@@ -33,7 +47,7 @@ pub fn binary() -> Result<PathBuf> {
 
 impl Launch for Avocet {
     fn name(&self) -> &'static str {
-        "avocet"
+        self.name
     }
 
     fn initialize(&self, _data: &Path) -> Result<()> {

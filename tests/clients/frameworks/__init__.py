@@ -5,7 +5,7 @@ parts)`, which gives {test: (passed | failed | skipped, why)}, and `name_of(test
 differs between servers.
 """
 
-from . import django, go_sql_driver, java, node, pymysql, sqlalchemy
+from . import django, go_sql_driver, java, node, pymysql, rust, sqlalchemy
 
 SUITES = {
     "sqlalchemy": sqlalchemy,
@@ -19,4 +19,7 @@ SUITES = {
     "connector-j": java.Program("Jdbc", "jdbc:mysql:"),
     "mariadb-connector-j": java.Program("Jdbc", "jdbc:mariadb:"),
     "hibernate": java.Program("Hibernate"),
+    "mysql_async": rust.OwnTests("mysql_async", "0.37.1", ["minimal-rust", "derive", "chrono", "time", "rust_decimal", "bigdecimal", "binlog"]),
+    "mysql": rust.OwnTests("mysql", "28.0.4", ["default-rust", "chrono", "time", "rust_decimal", "bigdecimal", "binlog"]),
+    "sqlx": rust.Program(),
 }
