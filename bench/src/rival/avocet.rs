@@ -22,7 +22,9 @@ impl Avocet {
     pub fn earlier() -> Result<Avocet> {
         let named = std::env::var_os("AVOCET_EARLIER_BIN");
         let binary = named.ok_or_else(|| {
-            Error::Setup("set AVOCET_EARLIER_BIN to the avocet binary that this one is measured against".into())
+            Error::Setup(
+                "set AVOCET_EARLIER_BIN to the avocet binary that this one is measured against".into(),
+            )
         })?;
         Ok(Avocet { name: "earlier", binary: binary.into(), options: Vec::new() })
     }

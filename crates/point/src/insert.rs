@@ -273,7 +273,7 @@ fn compile_row(
             Syntax::Default(of) => Source::Value(scope.compile(&default_value(of.as_ref(), def, column)?)?),
             _ => {
                 let value = binder.expr(value, Clause::Select)?;
-                let value = binder.settle_param(value, def.columns[column].ty);
+                let value = binder.assigned(value, def.columns[column].ty);
                 let program = scope.compile(&value)?;
                 if value.columns().is_empty() { Source::Value(program) } else { Source::Dependent(program) }
             }

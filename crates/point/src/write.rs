@@ -196,7 +196,7 @@ fn assigned_value(
         Syntax::Default(of) => default_value(of.as_ref(), def, column).map(Some),
         _ => {
             let value = binder.expr(value, Clause::Select)?;
-            Ok(Some(binder.settle_param(value, target.ty)))
+            Ok(Some(binder.assigned(value, target.ty)))
         }
     }
 }

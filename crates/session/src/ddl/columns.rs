@@ -274,6 +274,7 @@ impl Session {
         if !bound.is_immutable_constant() {
             return Err(invalid());
         }
+        let bound = avocet_types::expr::Typer::assigned(bound, &column.ty);
         let value = RowProgram::compile(&bound)?.eval_const(&[], &self.context)?.into_owned();
         let mut context = self.convert_context(false);
         context.strict = true;

@@ -217,6 +217,9 @@ impl Binder<'_> {
 
     fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr, SqlError> {
         if op.is_comparison() {
+            if let Some(compared) = self.row_with_subquery(op, left, right)? {
+                return Ok(compared);
+            }
             return self.comparison(comparison_of(op), left, right);
         }
         let (left, right) = (self.expr(left)?, self.expr(right)?);
@@ -354,7 +357,7 @@ impl Binder<'_> {
         for (left, right) in left.iter().zip(right) {
             let (left, right) = (self.again(|binder| binder.expr(left))?, self.expr(right)?);
             let (left, right) = self.settle_pair(left, right);
-            parts.push(self.typer.compare_leniently(CompareOp::Eq, left, right)?);
+            parts.push(self.typer.compare_as_left(left, right)?);
         }
         Ok(self.typer.and(parts))
     }

@@ -32,6 +32,7 @@ mod merge;
 mod modify;
 mod notes;
 mod query;
+mod row_subquery;
 mod scope;
 mod select;
 mod subquery;
@@ -174,6 +175,11 @@ impl<'a> TableBinder<'a> {
     /// Gives a parameter that has no type yet the type of the column that it is stored in.
     pub fn settle_param(&mut self, expr: Expr, ty: SqlType) -> Expr {
         self.binder.settle(expr, ty)
+    }
+
+    /// A value that a column of this type gets.
+    pub fn assigned(&mut self, expr: Expr, ty: SqlType) -> Expr {
+        self.binder.assigned(expr, ty)
     }
 }
 
@@ -476,6 +482,11 @@ impl<'a> Binder<'a> {
             }
             _ => expr,
         }
+    }
+
+    /// A value that a column of this type gets.
+    fn assigned(&mut self, expr: Expr, ty: SqlType) -> Expr {
+        Typer::assigned(self.settle(expr, ty), &ty)
     }
 
     /// Two operands that meet: a parameter without a type takes the other's.

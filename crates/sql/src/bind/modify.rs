@@ -417,7 +417,7 @@ impl Binder<'_> {
             return Ok(None);
         }
         let bound = self.expr(value)?;
-        Ok(Some(self.settle(bound, ty)))
+        Ok(Some(self.assigned(bound, ty)))
     }
 }
 

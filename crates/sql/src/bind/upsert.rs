@@ -150,7 +150,7 @@ impl<'i> UpsertNames<'i> {
             if own.iter().any(|of| uses(&of.subquery).any(|id| is_assigned(&id))) {
                 return Err(unsupported("a subquery that refers to a column that was assigned before"));
             }
-            updates.push((column, Some(binder.settle_param(value, self.table.columns[column].ty))));
+            updates.push((column, Some(binder.assigned(value, self.table.columns[column].ty))));
         }
         let reads_variables = |(_, value): &(usize, Option<avocet_types::expr::Expr>)| {
             value.as_ref().is_some_and(|v| v.uses_assigned())

@@ -290,7 +290,7 @@ fn to_decimal(value: &Datum<'_>, from: &SqlType, to: &SqlType, ctx: &EvalContext
 }
 
 /// The text of a value, as it is shown to a client.
-fn to_text_or_bytes<'a>(value: Datum<'a>, from: &SqlType) -> Datum<'a> {
+pub(crate) fn to_text_or_bytes<'a>(value: Datum<'a>, from: &SqlType) -> Datum<'a> {
     let mut text = Vec::new();
     match &value {
         Datum::Null | Datum::Str(_) | Datum::Bytes(_) => return value,
@@ -365,9 +365,6 @@ fn moment_of_text(value: &Datum<'_>, ctx: &EvalContext) -> Option<i64> {
 
 /// Microseconds of local time.
 fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Option<i64>> {
-    let number = |number: Option<i64>| {
-        number.and_then(|number| temporal::datetime_from_number(number, ZeroDates::REFUSED)).map(|(at, _)| at)
-    };
     let at = match value {
         Datum::Date(days) => return Ok(Some(i64::from(*days) * DAY)),
         Datum::DateTime(at) => return Ok(Some(local(*at, from, ctx))),
@@ -383,19 +380,39 @@ fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResu
             }
             parsed.map(|parsed| parsed.micros)
         }
-        Datum::Int(v) => number(Some(*v)),
-        Datum::UInt(v) => number(i64::try_from(*v).ok()),
-        Datum::Decimal(v) => with_fraction(v, |whole| number(Some(whole))),
-        Datum::Float(_) | Datum::Double(_) => {
-            let decimal = Decimal::from_f64(to_double(value, from, ctx)?).ok();
-            decimal.and_then(|v| with_fraction(&v, |whole| number(Some(whole))))
-        }
-        Datum::Null => None,
+        number => DateOfNumber::read(number).map(|read| read.micros),
     };
     if at.is_none() {
         incorrect("datetime", value, from, ctx)?;
     }
     Ok(at)
+}
+
+/// What a number says as a date.
+pub(crate) struct DateOfNumber {
+    pub micros: i64,
+    pub has_time: bool,
+    /// A fraction behind a date alone, which is no part of a time.
+    pub lost_fraction: bool,
+}
+
+impl DateOfNumber {
+    /// `YYYYMMDD`, `YYYYMMDDhhmmss` with a fraction, and what is shorter; `None` for what is no date.
+    pub fn read(number: &Datum<'_>) -> Option<Self> {
+        let exact = match number {
+            Datum::Int(v) => Decimal::from(*v),
+            Datum::UInt(v) => Decimal::from(*v),
+            Datum::Decimal(v) => v.clone(),
+            Datum::Float(v) => Decimal::from_f64((*v).into()).ok()?,
+            Datum::Double(v) => Decimal::from_f64(*v).ok()?,
+            _ => return None,
+        };
+        let (micros, second) = (exact.rescale(6).ok()?.as_i128()?, i128::from(SECOND));
+        let (whole, fraction) = (i64::try_from(micros / second).ok()?, (micros % second) as i64);
+        let (at, has_time) = temporal::datetime_from_number(whole, ZeroDates::REFUSED)?;
+        let micros = if has_time { at + fraction } else { at };
+        Some(Self { micros, has_time, lost_fraction: !has_time && fraction != 0 })
+    }
 }
 
 /// An integer beside a YEAR column: one of two digits is a year of this or the last century.
@@ -468,13 +485,6 @@ fn exact<'a>(text: &Datum<'_>, kind: &'static str, warns: bool, ctx: &EvalContex
         truncated(kind, text, ctx)?;
     }
     Ok(Datum::Decimal(parsed.value))
-}
-
-/// A number's whole part as a date or time, plus its fraction.
-fn with_fraction(v: &Decimal, whole: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
-    let micros = v.rescale(6).ok()?.as_i128()?;
-    let second = i128::from(SECOND);
-    Some(whole(i64::try_from(micros / second).ok()?)? + (micros % second) as i64)
 }
 
 #[cold]

@@ -46,7 +46,7 @@ pub enum EvalError {
     #[error("Datetime function: {0} field overflow")]
     DatetimeOverflow(&'static str),
     /// 1301
-    #[error("Result of {function}() was larger than max_allowed_packet ({limit}) - truncated")]
+    #[error("Result of {}() was larger than max_allowed_packet ({limit}) - truncated", .function.to_lowercase())]
     ResultTooLarge { function: &'static str, limit: u64 },
     /// 3020
     #[error("Invalid argument for logarithm")]

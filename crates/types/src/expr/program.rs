@@ -18,7 +18,7 @@ use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
 use crate::expr::program::compare::Comparer;
 use crate::expr::program::pattern::Pattern;
-use crate::expr::{ArithOp, CompareOp, Expr, IntervalUnit, IsTest, UnitFunction};
+use crate::expr::{ArithOp, CompareOp, Expr, Function, IntervalUnit, IsTest, UnitFunction};
 use crate::row::RowRef;
 use crate::sql_type::SqlType;
 
@@ -226,6 +226,7 @@ pub(crate) type RowFn =
 
 #[derive(Debug)]
 pub(crate) struct CallNode {
+    pub function: Function,
     pub run: RowFn,
     /// A NULL argument makes the result NULL without a call.
     pub strict: bool,

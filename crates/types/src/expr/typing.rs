@@ -299,6 +299,17 @@ impl Typer {
         }
     }
 
+    /// A value that is assigned to a column of this type: hexadecimal and bit literals are numbers where numbers are kept.
+    pub fn assigned(expr: Expr, to: &SqlType) -> Expr {
+        let keeps_numbers = to.members().is_none()
+            && !matches!(to, SqlType::Bit { .. })
+            && matches!(ValueClass::of(to), ValueClass::Int | ValueClass::Decimal | ValueClass::Double);
+        match keeps_numbers.then(|| arith::hybrid_number(&expr)).flatten() {
+            Some(number) => number,
+            None => expr,
+        }
+    }
+
     /// A value as a column of this type keeps it: an error in strict mode if it does not fit.
     pub fn stored(&self, expr: Expr, to: SqlType, column: &str) -> Expr {
         if fits(&expr.ty, &to) {

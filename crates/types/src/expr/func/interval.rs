@@ -1,12 +1,13 @@
 //! Functions with an interval unit: DATE_ADD and DATE_SUB in all spellings, EXTRACT, TIMESTAMPADD, TIMESTAMPDIFF.
 
 use crate::datum::Datum;
+use crate::expr::coerce::{DateOfNumber, to_text_or_bytes};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::temporal::extract;
 use crate::expr::func::text::{bytes, from_buffer};
 use crate::expr::func::{int, micros};
-use crate::expr::program::CallInfo;
+use crate::expr::program::{CallInfo, reborrow};
 use crate::expr::{IntervalUnit, UnitFunction};
 use crate::sql_type::SqlType;
 use crate::temporal::{
@@ -22,7 +23,7 @@ pub(crate) fn call<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     match function {
-        UnitFunction::Extract => Ok(extract(&args[0], unit)),
+        UnitFunction::Extract => extract(&args[0], unit, ctx),
         UnitFunction::TimestampDiff => {
             let (from, to) = (micros(&args[0]), micros(&args[1]));
             if has_zero_date(from) || has_zero_date(to) {
@@ -74,7 +75,32 @@ fn add<'a>(
         },
         (Datum::Date(_) | Datum::DateTime(_), _) => add_interval(micros(to), interval)
             .map_or_else(|| overflow("datetime", ctx), |at| Ok(Datum::DateTime(at))),
-        (text, _) => add_to_text(bytes(text), interval, unit, ctx),
+        (Datum::Str(_) | Datum::Bytes(_), _) => add_to_text(bytes(to), interval, unit, ctx),
+        _ => add_to_number(to, interval, unit, info, ctx),
+    }
+}
+
+fn add_to_number<'a>(
+    number: &Datum<'_>,
+    interval: Interval,
+    unit: IntervalUnit,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let text = || {
+        let text = to_text_or_bytes(reborrow(number), &info.arg_types[0]);
+        String::from_utf8_lossy(bytes(&text)).into_owned()
+    };
+    let Some(date) = DateOfNumber::read(number) else {
+        ctx.warn(EvalError::IncorrectValue { kind: "datetime", value: text() })?;
+        return Ok(Datum::Null);
+    };
+    if date.lost_fraction {
+        ctx.note(&EvalError::TruncatedValue { kind: "date", value: text() });
+    }
+    match add_interval(date.micros, interval) {
+        Some(sum) => Ok(printed(sum, date.has_time || !unit.is_whole_days())),
+        None => overflow("datetime", ctx),
     }
 }
 
@@ -91,12 +117,16 @@ fn add_to_text<'a>(
         return Ok(Datum::Null);
     };
     let Some(sum) = add_interval(parsed.micros, interval) else { return overflow("datetime", ctx) };
-    let mut result = Vec::new();
-    if parsed.has_time || !unit.is_whole_days() {
+    Ok(printed(sum, parsed.has_time || !unit.is_whole_days()))
+}
+
+fn printed<'a>(sum: i64, with_time: bool) -> Datum<'a> {
+    let mut text = Vec::new();
+    if with_time {
         let fsp = if sum % SECOND != 0 { 6 } else { 0 };
-        temporal::write_datetime(sum, fsp, &mut result);
+        temporal::write_datetime(sum, fsp, &mut text);
     } else {
-        temporal::write_date(date_of(sum), &mut result);
+        temporal::write_date(date_of(sum), &mut text);
     }
-    Ok(from_buffer(result))
+    from_buffer(text)
 }

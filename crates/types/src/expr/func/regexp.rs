@@ -105,9 +105,13 @@ pub(crate) fn substr<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -
 }
 
 /// REGEXP_REPLACE(text, pattern, replacement, position, occurrence (0: all), flags).
-pub(crate) fn replace<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn replace<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let (text, regex) = (pattern_arg(args, 0), regex(args, 5, info)?);
     let replacement = pattern_arg(args, 2);
+    let limit = usize::try_from(ctx.max_allowed_packet).unwrap_or(usize::MAX);
+    // Each group may be all of the text.
+    let groups = replacement.bytes().filter(|byte| *byte == b'$').count();
+    let most_of_one = text.len().saturating_mul(groups).saturating_add(replacement.len());
     let start = start(text, args.get(3).map_or(1, int))?;
     let occurrence = args.get(4).map_or(0, int).max(0) as usize;
     let (kept, rest) = text.split_at(start);
@@ -119,6 +123,9 @@ pub(crate) fn replace<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) 
         }
         let whole = found.get(0).expect("group 0 is the match");
         result.push_str(&rest[at..whole.start()]);
+        if result.len() > limit || most_of_one > limit {
+            return too_large("regexp_replace", ctx);
+        }
         found.expand(replacement, &mut result);
         at = whole.end();
     }

@@ -400,10 +400,41 @@ pub(crate) fn convert_tz<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) 
     Ok(Datum::DateTime(if convertible { to.to_local(utc) } else { local }))
 }
 
-/// EXTRACT.
-pub(crate) fn extract<'a>(value: &Datum<'_>, unit: temporal::Unit) -> Datum<'a> {
-    Datum::Int(match value {
+/// EXTRACT. A text is there for the units from days to what is below: it is a time, or a date with one.
+pub(crate) fn extract<'a>(
+    value: &Datum<'_>,
+    unit: temporal::Unit,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    Ok(Datum::Int(match value {
         Datum::Time(time) => unit.extract_time(*time),
+        Datum::Str(_) | Datum::Bytes(_) => {
+            let (text, zone) = (bytes(value), ctx.time_zone);
+            let date = match looks_like_time(text) {
+                true => None,
+                false => temporal::parse_datetime(text, zone, ZeroDates::ALLOWED),
+            };
+            let (extracted, truncated) = match date {
+                Some(date) => (Some(unit.extract(date.micros)), date.truncated),
+                None => match temporal::parse_time(text, zone) {
+                    Some(time) => (Some(unit.extract_time(time.micros)), time.truncated || time.clipped),
+                    None => (None, true),
+                },
+            };
+            if truncated {
+                let value = String::from_utf8_lossy(text).into_owned();
+                ctx.warn(EvalError::TruncatedValue { kind: "time", value })?;
+            }
+            return Ok(extracted.map_or(Datum::Null, Datum::Int));
+        }
         other => unit.extract(micros(other)),
-    })
+    }))
+}
+
+/// Colons, and nothing that parts a date.
+fn looks_like_time(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let first = text.iter().position(|byte| !byte.is_ascii_digit() && *byte != b' ');
+    first.is_some_and(|at| text[at] == b':')
 }

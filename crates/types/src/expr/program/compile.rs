@@ -183,6 +183,7 @@ impl Compiler<'_> {
         let info = function.info();
         let prepared = prepare(function, args)?;
         Ok(Node::Call(Box::new(CallNode {
+            function,
             run: info.run,
             strict: matches!(info.nulls, Nulls::Strict | Nulls::Partial),
             args: self.list(args)?,

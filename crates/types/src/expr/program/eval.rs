@@ -1,8 +1,10 @@
 //! Evaluating a node for a row.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::datum::Datum;
+use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func;
 use crate::expr::program::compare::Comparer;
@@ -10,7 +12,7 @@ use crate::expr::program::pattern::Pattern;
 use crate::expr::program::{
     CallNode, Env, LikePattern, Node, RowSource, UnitCallNode, arith, decide, reborrow,
 };
-use crate::expr::{CompareOp, IsTest, coerce};
+use crate::expr::{CompareOp, Function, IsTest, coerce};
 use crate::temporal::{ZERO_DATE, ZERO_DATETIME};
 
 /// Up to so many arguments of a call are kept on the stack.
@@ -315,15 +317,31 @@ impl CallNode {
         if count <= STACK_ARGS {
             let mut args = [const { Datum::Null }; STACK_ARGS];
             return match eval_args(&self.args, &mut args, self.strict, env)? {
-                true => (self.run)(&mut args[..count], &self.info, env.ctx),
+                true => self.bounded((self.run)(&mut args[..count], &self.info, env.ctx)?, env.ctx),
                 false => Ok(Datum::Null),
             };
         }
         let mut args = vec![Datum::Null; count];
         match eval_args(&self.args, &mut args, self.strict, env)? {
-            true => (self.run)(&mut args, &self.info, env.ctx),
+            true => self.bounded((self.run)(&mut args, &self.info, env.ctx)?, env.ctx),
             false => Ok(Datum::Null),
         }
+    }
+
+    /// No function makes a value that would not fit a packet: `HEX(HEX(…))` doubles with each call.
+    fn bounded<'a>(&self, value: Datum<'a>, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+        let len = match &value {
+            Datum::Str(Cow::Owned(text)) => text.len(),
+            Datum::Bytes(Cow::Owned(bytes)) => bytes.len(),
+            _ => return Ok(value),
+        };
+        // What a column gets was made by others, or came from the client.
+        if len as u64 > ctx.max_allowed_packet && self.function != Function::Stored {
+            let function = self.function.name();
+            ctx.note(&EvalError::ResultTooLarge { function, limit: ctx.max_allowed_packet });
+            return Ok(Datum::Null);
+        }
+        Ok(value)
     }
 }
 

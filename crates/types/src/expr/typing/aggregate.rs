@@ -213,10 +213,16 @@ pub(crate) fn fsp_of(ty: &SqlType) -> u8 {
 /// Fractional digits of an expression as a time; a string literal counts its own.
 pub(crate) fn fsp_of_expr(expr: &Expr) -> u8 {
     use crate::datum::Datum;
-    match expr.as_literal() {
-        Some(Datum::Str(text)) => {
-            text.rsplit_once('.').map_or(0, |(_, fraction)| fraction.trim_end().len().min(6) as u8)
-        }
-        _ => fsp_of(&expr.ty),
+    let of_text =
+        |text: &str| text.rsplit_once('.').map_or(0, |(_, fraction)| fraction.trim_end().len().min(6) as u8);
+    if let Some(Datum::Str(text)) = expr.as_literal() {
+        return of_text(text);
     }
+    if expr.ty.is_string() && expr.is_constant() {
+        let folded = expr.clone().fold();
+        if let Some(Datum::Str(text)) = folded.as_literal() {
+            return of_text(text);
+        }
+    }
+    fsp_of(&expr.ty)
 }

@@ -136,8 +136,19 @@ impl Typer {
                     self.convert(arg, SqlType::DateTime { fsp })
                 }
             },
-            ArgClass::Moment => match arg.ty {
-                SqlType::Timestamp { .. } => arg,
+            ArgClass::Moment => match ValueClass::of(&arg.ty) {
+                ValueClass::Timestamp => arg,
+                // What is no date is no NULL.
+                ValueClass::Text
+                | ValueClass::Bytes
+                | ValueClass::Int
+                | ValueClass::Decimal
+                | ValueClass::Double
+                    if arg.ty != SqlType::Year =>
+                {
+                    let (ty, nullable) = (SqlType::DateTime { fsp: fsp_of_expr(&arg) }, arg.nullable);
+                    Expr::new(ExprKind::Call(Function::DateTimeOrZero, vec![arg]), ty, nullable)
+                }
                 _ => self.argument(arg, ArgClass::DateTime),
             },
             ArgClass::Time => match arg.ty {
@@ -158,6 +169,10 @@ impl Typer {
         if args.iter().all(|arg| is_text(arg) || arg.ty == SqlType::Null) {
             let to = collation::aggregate(&args, self, &name.to_lowercase(), false)?;
             return Ok(args.into_iter().map(|arg| self.under_collation(arg, to.collation)).collect());
+        }
+        if let Some(date) = date_beside_others(&args) {
+            let read = |arg: Expr| if arg.ty == SqlType::Null { arg } else { self.convert(arg, date) };
+            return Ok(args.into_iter().map(|arg| self.text(read(arg))).collect());
         }
         let ty = self.common_type(&args, name)?;
         Ok(args.into_iter().map(|arg| self.convert(arg, ty)).collect())
@@ -361,10 +376,13 @@ impl Typer {
             }
             UnitFunction::Extract => {
                 let arg = self.session_time(next());
-                let class = if is_of_time(unit) && !arg.ty.is_date_like() {
-                    ArgClass::Time
-                } else {
-                    ArgClass::DateTime
+                let class = match arg.ty {
+                    _ if arg.ty.is_date_like() || unit.is_whole_days() => ArgClass::DateTime,
+                    SqlType::Time { .. } => ArgClass::Time,
+                    _ if is_of_time(unit) => ArgClass::Time,
+                    // From days on, a text may be either.
+                    _ if arg.ty.is_string() || arg.ty.is_bytes() => ArgClass::Text,
+                    _ => ArgClass::DateTime,
                 };
                 (vec![self.argument(arg, class)], SqlType::BIGINT)
             }
@@ -412,6 +430,14 @@ impl Typer {
                 let text = self.argument(date, ArgClass::Chars);
                 (text, SqlType::VarChar { len: 29, collation: self.connection_collation })
             }
+            // Whether a number is a date alone is known when it is there.
+            SqlType::Bool
+            | SqlType::Int { .. }
+            | SqlType::Decimal { .. }
+            | SqlType::Float(_)
+            | SqlType::Double(_) => {
+                (date, SqlType::VarChar { len: 29, collation: self.connection_collation })
+            }
             _ => {
                 let fsp = fsp_of_expr(&date);
                 (self.argument(date, ArgClass::DateTime), SqlType::DateTime { fsp: fsp.max(amount_fsp) })
@@ -441,6 +467,23 @@ fn is_of_months(unit: IntervalUnit) -> bool {
 }
 
 /// Whether EXTRACT of it looks at the time of day alone.
+/// As what GREATEST and LEAST read texts and numbers that stand beside dates; they give a text of that.
+fn date_beside_others(args: &[Expr]) -> Option<SqlType> {
+    let mut dates = args.iter().map(|arg| arg.ty).filter(SqlType::is_date_like);
+    let is_other = |arg: &Expr| {
+        use ValueClass as C;
+        matches!(ValueClass::of(&arg.ty), C::Text | C::Bytes | C::Int | C::Decimal | C::Double)
+    };
+    let is_apart = |arg: &Expr| matches!(arg.ty, SqlType::Time { .. } | SqlType::Year);
+    if !args.iter().any(is_other) || args.iter().any(is_apart) {
+        return None;
+    }
+    match dates.next()? {
+        SqlType::Date if dates.all(|ty| ty == SqlType::Date) => Some(SqlType::Date),
+        _ => Some(SqlType::DateTime { fsp: args.iter().map(fsp_of_expr).max().unwrap_or(0) }),
+    }
+}
+
 fn is_of_time(unit: IntervalUnit) -> bool {
     use IntervalUnit as U;
     !unit.is_whole_days() && !matches!(unit, U::DayMicrosecond | U::DaySecond | U::DayMinute | U::DayHour)

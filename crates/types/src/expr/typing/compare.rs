@@ -40,6 +40,10 @@ const fn is_number(class: ValueClass) -> bool {
     matches!(class, ValueClass::Int | ValueClass::Decimal | ValueClass::Double)
 }
 
+const fn is_plain_number(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Bool | SqlType::Int { .. })
+}
+
 impl Typer {
     /// `left op right`.
     pub fn compare(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
@@ -54,6 +58,19 @@ impl Typer {
     /// A comparison of rows, some of many: a literal that is no date is not equal to any, and no error.
     pub fn compare_leniently(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
         self.compare_unchecked(op, self.as_the_reals(self.as_the_column(vec![left, right])))
+    }
+
+    /// An element of one of several rows in a list, compared as what the left side is (`cmp_item_row`).
+    pub fn compare_as_left(&self, left: Expr, right: Expr) -> EvalResult<Expr> {
+        use ValueClass as C;
+        let right = match (ValueClass::of(&left.ty), ValueClass::of(&right.ty)) {
+            (C::Int, C::Decimal | C::Double | C::Text | C::Bytes) if is_plain_number(&left.ty) => {
+                self.convert(right, SqlType::BIGINT)
+            }
+            (C::Text, C::Int | C::Decimal | C::Double) if left.ty.members().is_none() => self.text(right),
+            _ => right,
+        };
+        self.compare_leniently(CompareOp::Eq, left, right)
     }
 
     /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error. Numbers and
