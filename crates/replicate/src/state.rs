@@ -107,6 +107,12 @@ impl std::fmt::Display for LogPlace {
 }
 
 impl State {
+    /// Whether every table that is followed is here as it is at the source.
+    pub fn is_whole(&self) -> bool {
+        let is_left_out = |state: &TableState| matches!(state, TableState::Refused { .. });
+        self.prepared.is_empty() && self.tables.values().all(is_left_out)
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Vec::new();
         // Positions with GTIDs are as they were before there were others.

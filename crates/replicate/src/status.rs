@@ -20,6 +20,17 @@ pub enum Phase {
     Stopped,
 }
 
+/// Whether the source's commits wait for this server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SemiSync {
+    /// Nobody has asked for it.
+    #[default]
+    Off,
+    /// It was asked for, and why it is not so.
+    Not(String),
+    On,
+}
+
 /// A moment's view.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -42,6 +53,8 @@ pub struct Snapshot {
     pub changes_per_second: f64,
     /// How far the source is ahead; `None` if it does not say.
     pub ahead: Option<Ahead>,
+    /// Whether the source's commits wait until they are durable here.
+    pub semi_sync: SemiSync,
     /// Tables that are not followed (yet), and why.
     pub tables: Vec<(TableName, String)>,
 }
@@ -143,8 +156,15 @@ impl Status {
         if error.is_some() || phase == Phase::Following {
             inner.shown.last_error = error;
         }
+        if phase != Phase::Following && inner.shown.semi_sync == SemiSync::On {
+            inner.shown.semi_sync = SemiSync::Not("there is no stream from the source".into());
+        }
         inner.waiting.drain(..).for_each(Waker::wake);
         self.moved.notify_all();
+    }
+
+    pub fn set_semi_sync(&self, semi_sync: SemiSync) {
+        self.inner.lock().shown.semi_sync = semi_sync;
     }
 
     pub fn set_place(&self, place: &LogPlace, is_idle: bool) {

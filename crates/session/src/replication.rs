@@ -142,6 +142,9 @@ pub struct ReplicaStatus {
     pub last_error: Option<String>,
     /// Tables that are not followed, and why.
     pub left_out: Vec<LeftOut>,
+    /// Whether the source's commits wait until they are durable here; and if that is asked for and not so, why.
+    pub semi_sync: bool,
+    pub semi_sync_obstacle: Option<String>,
     pub seconds_behind: Option<u64>,
     /// Transactions of the source, and bytes of its log, that are not visible here; `None` if it does not say.
     pub transactions_behind: Option<u64>,

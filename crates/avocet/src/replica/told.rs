@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
-use avocet_replicate::{Attachment, Compared, Phase, Rows, Snapshot, TableName, Verdict};
+use avocet_replicate::{Attachment, Compared, Phase, Rows, SemiSync, Snapshot, TableName, Verdict};
 use avocet_session::replication::{
     CheckedTable, CopyProgress, LeftOut, PromoteOptions, Promotion, ReplicaStatus, Replication, SourceOptions,
 };
@@ -93,6 +93,11 @@ impl Replication for Replica {
                 .into_iter()
                 .map(|(name, state)| LeftOut { database: name.database, table: name.table, state })
                 .collect(),
+            semi_sync: shown.semi_sync == SemiSync::On,
+            semi_sync_obstacle: match shown.semi_sync {
+                SemiSync::Not(why) => Some(why),
+                SemiSync::Off | SemiSync::On => None,
+            },
             seconds_behind: shown.seconds_behind,
             transactions_behind: ahead.as_ref().and_then(|ahead| ahead.transactions),
             bytes_behind: ahead.as_ref().and_then(|ahead| ahead.bytes),
