@@ -60,6 +60,26 @@ pub trait Replication: std::fmt::Debug + Send + Sync {
     /// Waits until all transactions of a set are visible here, but no longer than this; whether they are. `None` if the text is no
     /// set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
+
+    /// Waits until all before a place in the source's log is visible here, but no longer than this.
+    fn wait_for_place(
+        &self,
+        file: &str,
+        position: u64,
+        at_most: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> PlaceWait;
+}
+
+/// What a wait for a place comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceWait {
+    /// It was reached, after what is visible had moved so often.
+    Reached(u64),
+    /// The time was too short, or the wait was stopped.
+    Late,
+    /// Nothing is followed, or the place is in no log of the source.
+    Never,
 }
 
 /// A promotion. Who drops one that has not come to its end takes back what it did at the source.

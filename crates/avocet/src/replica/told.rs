@@ -6,7 +6,8 @@ use std::time::Duration;
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::{Attachment, Compared, Phase, Rows, SemiSync, Snapshot, TableName, Verdict};
 use avocet_session::replication::{
-    CheckedTable, CopyProgress, LeftOut, PromoteOptions, Promotion, ReplicaStatus, Replication, SourceOptions,
+    CheckedTable, CopyProgress, LeftOut, PlaceWait, PromoteOptions, Promotion, ReplicaStatus, Replication,
+    SourceOptions,
 };
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -188,6 +189,21 @@ impl Replication for Replica {
         // A MariaDB's positions are sets here too.
         let wanted = GtidSet::of_mysql_text(set).ok().or_else(|| set.parse().ok())?;
         Some(self.status.wait_for(&wanted, at_most, stop))
+    }
+
+    fn wait_for_place(
+        &self,
+        file: &str,
+        position: u64,
+        at_most: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> PlaceWait {
+        let place = LogPlace { file: file.to_owned(), offset: position };
+        match self.status.wait_place(&place, at_most, stop) {
+            Some(Ok(moves)) => PlaceWait::Reached(moves),
+            Some(Err(Late)) => PlaceWait::Late,
+            None => PlaceWait::Never,
+        }
     }
 
     fn check(
