@@ -57,7 +57,7 @@ pub use follow::Definitions;
 pub use patterns::{Pattern, Patterns};
 pub use probe::{Answer, Probe, Question};
 pub use state::{LogPlace, TableName};
-pub use status::{Ahead, Broken, Phase, Progress, SemiSync, Snapshot, Status};
+pub use status::{Ahead, Broken, Late, Phase, Progress, SemiSync, Snapshot, Status};
 
 /// What is followed, and how.
 pub struct Config {

@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
-use avocet_replicate::{Attachment, Compared, Phase, Rows, SemiSync, Snapshot, TableName, Verdict};
+use avocet_replicate::{
+    Attachment, Compared, Late, LogPlace, Phase, Rows, SemiSync, Snapshot, TableName, Verdict,
+};
 use avocet_session::replication::{
     CheckedTable, CopyProgress, LeftOut, PlaceWait, PromoteOptions, Promotion, ReplicaStatus, Replication,
     SourceOptions,
