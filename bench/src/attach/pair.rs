@@ -68,6 +68,13 @@ const MYSQL_PLAIN: [&str; 4] = [
     "--binlog-group-commit-sync-delay=5000",
 ];
 
+/// And one whose commits wait for Avocet (`--serve-option=--semi-sync`); a server that is killed holds them up for as long.
+const SEMI_SYNC: [&str; 3] = [
+    "--plugin-load-add=semisync_source.so",
+    "--rpl-semi-sync-source-enabled=ON",
+    "--rpl-semi-sync-source-timeout=1000",
+];
+
 /// How long everything may take until it is the source's.
 const SETTLE_LIMIT: Duration = Duration::from_secs(180);
 
@@ -115,9 +122,13 @@ pub struct Pair {
 
 /// A server that can be followed.
 pub fn source(kind: Source, folder: &Path) -> Result<Server> {
+    source_with(kind, folder, &[])
+}
+
+fn source_with(kind: Source, folder: &Path, more: &[&str]) -> Result<Server> {
     let launch: Box<dyn Launch> = match kind {
-        Source::Mysql => Box::new(Mysql9::fetch()?.with(&MYSQL)),
-        Source::MysqlPlain => Box::new(Mysql9::fetch()?.with(&MYSQL_PLAIN)),
+        Source::Mysql => Box::new(Mysql9::fetch()?.with(&MYSQL).with(more)),
+        Source::MysqlPlain => Box::new(Mysql9::fetch()?.with(&MYSQL_PLAIN).with(more)),
         Source::Mariadb => Box::new(MariaDb::fetch()?.with(&MARIADB)),
     };
     Server::start(launch, &folder.join("source"))
@@ -131,7 +142,8 @@ impl Pair {
         options: &[String],
         before: impl FnOnce(&Server) -> Result<()>,
     ) -> Result<Self> {
-        let source = source(kind, folder)?;
+        let more = if options.iter().any(|option| option == "--semi-sync") { &SEMI_SYNC[..] } else { &[] };
+        let source = source_with(kind, folder, more)?;
         before(&source)?;
         Self::attach(kind, source, folder, options)
     }

@@ -16,7 +16,7 @@ use mysql::Opts;
 use crate::binary_log::OwnLog;
 use crate::replica::promoted::Promoted;
 use crate::replica::tls::{SslMode, Tls};
-use crate::replica::{self, Replica, place};
+use crate::replica::{self, Replica, patient, place};
 use crate::{Failure, binary_log, serve};
 
 use front::FrontSource;
@@ -52,6 +52,10 @@ pub struct Args {
     /// Certificates (PEM) of the authorities that sign the server's certificate, for verify-identity
     #[arg(long, value_name = "FILE", required_if_eq("source_ssl_mode", "verify-identity"))]
     source_ssl_ca: Option<PathBuf>,
+    /// Semi-synchronous: the server's commits wait until they are durable here, as long as it waits for its replicas at all
+    /// (variable rpl_semi_sync_replica_enabled)
+    #[arg(long)]
+    semi_sync: bool,
     /// Tables that are copied at a time
     #[arg(long, value_name = "N", default_value_t = 2)]
     copy_threads: usize,
@@ -133,7 +137,10 @@ fn begin(
 ) -> Result<Following, Failure> {
     let engine = database.engine();
     let is_new = !Attachment::has_begun(engine);
-    let connected = connect(&opts);
+    let connected = match is_new {
+        true => connect(&opts),
+        false => connect(&patient(&opts)),
+    };
     // One that does not answer is what it was.
     let is_mariadb =
         connected.as_ref().map_or(Attachment::is_of_mariadb(engine), |conn| conn.flavor == Flavor::MariaDb);
@@ -148,6 +155,9 @@ fn begin(
         Err(error) if is_new => return Err(error),
         // What is here is served, and the server awaited.
         Err(error) => tracing::warn!(%error, "the server does not answer yet"),
+    }
+    if args.semi_sync {
+        database.set_option("rpl_semi_sync_replica_enabled", "ON")?;
     }
     if let Some(cost) = args.route_cost {
         database.set_option("avocet_route_cost", &cost.to_string())?;

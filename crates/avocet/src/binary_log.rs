@@ -7,10 +7,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
-use avocet_replicate::publish::{Base, BinaryLog, BinlogOptions, Dump, From, Log, Step, decode_gtids};
+use avocet_replicate::publish::{
+    Base, BinaryLog, BinlogOptions, Dump, From, Kept, Log, LoggedEvents, Reset, Step, decode_gtids,
+};
 use avocet_session::Database;
 use avocet_session::api::DumpFrom;
-use avocet_session::binary_log::{BinaryLog as Told, BinaryLogDump, BinaryLogStatus, DumpStep};
+use avocet_session::binary_log::{
+    BinaryLog as Told, BinaryLogDump, BinaryLogEvents, BinaryLogStatus, DumpStep, KeptLog, LogReset,
+    LoggedEvent,
+};
 
 use crate::Failure;
 
@@ -132,6 +137,13 @@ impl OwnLog {
     }
 }
 
+fn told_kept(kept: Kept) -> KeptLog {
+    match kept {
+        Kept::Active(file) => KeptLog::Active(file),
+        Kept::InUse { file, readers, purged, of } => KeptLog::InUse { file, readers, purged, of },
+    }
+}
+
 struct Shown(Log);
 
 impl std::fmt::Debug for Shown {
@@ -159,17 +171,29 @@ impl Told for Shown {
         self.0.rotate(stop)
     }
 
-    fn purge_to(&self, name: &str) -> Option<io::Result<()>> {
-        self.0.purge_to(name)
+    fn reset(&self, first: u64, stop: &dyn Fn() -> bool) -> LogReset {
+        match self.0.reset(first, stop) {
+            Reset::Done => LogReset::Done,
+            Reset::InUse(readers) => LogReset::InUse(readers),
+            Reset::Stopped => LogReset::Stopped,
+        }
     }
 
-    fn purge_before(&self, seconds: u64) -> io::Result<()> {
-        self.0.purge_before(seconds)
+    fn purge_to(&self, name: &str) -> Option<io::Result<Option<KeptLog>>> {
+        Some(self.0.purge_to(name)?.map(|kept| kept.map(told_kept)))
+    }
+
+    fn purge_before(&self, seconds: u64) -> io::Result<Option<KeptLog>> {
+        Ok(self.0.purge_before(seconds)?.map(told_kept))
     }
 
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
         let wanted = GtidSet::of_mysql_text(set).ok()?;
         Some(self.0.wait_for(&wanted, at_most, stop))
+    }
+
+    fn events(&self, file: Option<&str>, from: u64) -> Result<Box<dyn BinaryLogEvents>, String> {
+        Ok(Box::new(ShownEvents { events: self.0.events(file, from)?, some: Vec::new() }))
     }
 
     fn dump(&self, from: DumpFrom, begins_without_checksum: bool) -> Result<Box<dyn BinaryLogDump>, String> {
@@ -179,6 +203,30 @@ impl Told for Shown {
         };
         let dump = self.0.dump(from, begins_without_checksum).map_err(|error| error.to_string())?;
         Ok(Box::new(Dumped(dump)))
+    }
+}
+
+struct ShownEvents {
+    events: LoggedEvents,
+    /// Kept for its room.
+    some: Vec<avocet_replicate::publish::LoggedEvent>,
+}
+
+impl BinaryLogEvents for ShownEvents {
+    fn file(&self) -> &str {
+        self.events.file()
+    }
+
+    fn next(&mut self, to: &mut Vec<LoggedEvent>) -> Result<bool, String> {
+        let has_more = self.events.next(&mut self.some)?;
+        to.extend(self.some.drain(..).map(|event| LoggedEvent {
+            position: event.position,
+            kind: event.kind,
+            server_id: event.server_id,
+            end: event.end,
+            info: event.info,
+        }));
+        Ok(has_more)
     }
 }
 

@@ -229,6 +229,7 @@ impl Replica {
             copy_threads: source.copy_threads,
             workers: 1,
             retry_after: source.retry_after,
+            semi_sync: self.database.wants_semi_sync(),
             status: self.status.clone(),
             on_visible: Box::new(move |executed: &GtidSet| {
                 // It is a variable that there is.
@@ -274,16 +275,18 @@ pub fn place(opts: &Opts) -> String {
     format!("{}:{}", opts.get_ip_or_hostname(), opts.get_tcp_port())
 }
 
+/// Who starts it waits for the answer: a source that accepts a connection and says nothing does not answer. One whose commits wait for
+/// this server may not answer before it is followed.
+pub fn patient(opts: &Opts) -> Opts {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let opts = OptsBuilder::from_opts(opts.clone());
+    opts.read_timeout(Some(PATIENCE)).write_timeout(Some(PATIENCE)).into()
+}
+
 /// Says why a source cannot be followed; one that does not answer may come back, if what was copied of it is here.
 fn preflight(source: &Source, has_begun: bool) -> Result<(), String> {
     let opts = &source.opts;
-    /// Who starts it waits for the answer: a source that accepts a connection and says nothing does not answer.
-    const PATIENCE: Duration = Duration::from_secs(10);
-    let patient = OptsBuilder::from_opts(opts.clone())
-        .read_timeout(Some(PATIENCE))
-        .write_timeout(Some(PATIENCE))
-        .into();
-    let report = source::connect(&patient).and_then(|mut conn| check(&mut conn, &source.patterns));
+    let report = source::connect(&patient(opts)).and_then(|mut conn| check(&mut conn, &source.patterns));
     match report {
         Ok(report) if report.is_fatal() => Err(format!("the source cannot be followed as it is\n{report}")),
         Err(error) if !has_begun => Err(format!("{}: {error}", place(opts))),

@@ -227,3 +227,108 @@ fn blocks_and_checkpoints_live_in_an_object_store() {
     let said = refused(dir.path(), &arguments, Some(address));
     assert!(said.contains("cannot open") && said.contains("get owner"), "{said}");
 }
+
+/// Position, kind, end and info of each event.
+type ShownEvent = (u64, String, u64, String);
+
+fn log_events(conn: &mut Conn, rest: &str) -> Result<Vec<ShownEvent>, u16> {
+    let rows: mysql::Result<Vec<(String, u64, String, u32, u64, String)>> =
+        conn.query(format!("SHOW BINLOG EVENTS {rest}"));
+    match rows {
+        Ok(rows) => Ok(rows.into_iter().map(|(_, at, kind, _, end, info)| (at, kind, end, info)).collect()),
+        Err(mysql::Error::MySqlError(error)) => Err(error.code),
+        Err(error) => panic!("{rest}: {error}"),
+    }
+}
+
+fn errno(outcome: mysql::Result<()>) -> u16 {
+    match outcome {
+        Err(mysql::Error::MySqlError(error)) => error.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_binary_log_is_shown_and_begins_anew() {
+    let data = tempfile::tempdir().expect("a directory");
+    let arguments = ["--log-bin", "--server-id=7"];
+    let served = serve(data.path(), &arguments, None);
+    let mut conn = Conn::new(options(served.port)).expect("a connection");
+    for statement in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (a INT PRIMARY KEY)",
+        "INSERT INTO d.t VALUES (1), (2)",
+        "CREATE USER follower",
+        "CREATE USER nobody",
+        "GRANT REPLICATION SLAVE ON *.* TO follower",
+        // All before it is in the first file when it ends.
+        "FLUSH BINARY LOGS",
+    ] {
+        conn.query_drop(statement).expect(statement);
+    }
+    let uuid: String = conn.query_first("SELECT @@server_uuid").expect("rows").expect("a row");
+    let all = log_events(&mut conn, "").expect("events");
+    let infos: Vec<_> = all.iter().map(|(_, kind, _, info)| (kind.as_str(), info.as_str())).collect();
+    let gtid = |number: u32| format!("SET @@SESSION.GTID_NEXT= '{uuid}:{number}'");
+    assert!(infos[0].1.ends_with(", Binlog ver: 4"), "{infos:?}");
+    assert_eq!(infos[1..3], [("Previous_gtids", ""), ("Gtid", gtid(1).as_str())]);
+    assert!(infos[3].1.starts_with("CREATE DATABASE d /* xid="), "{infos:?}");
+    let begin = infos.iter().position(|event| *event == ("Query", "BEGIN")).expect("a transaction");
+    assert_eq!(infos[begin - 1], ("Gtid", gtid(3).as_str()));
+    assert!(infos[begin + 1].0 == "Table_map" && infos[begin + 1].1.ends_with(" (d.t)"), "{infos:?}");
+    assert!(infos[begin + 2].0 == "Write_rows" && infos[begin + 2].1.contains(" flags: STMT_END_F"));
+    assert!(infos[begin + 3].0 == "Xid" && infos[begin + 3].1.starts_with("COMMIT /* xid="));
+    assert_eq!(infos.last(), Some(&("Rotate", "binlog.000002;pos=4")));
+    assert!(all.windows(2).all(|pair| pair[0].2 == pair[1].0), "each begins where the last one ends");
+    let from = all[begin].0;
+    assert_eq!(
+        log_events(&mut conn, &format!("FROM {from} LIMIT 1, 2")),
+        Ok(all[begin + 1..begin + 3].to_vec())
+    );
+    assert_eq!(log_events(&mut conn, "IN './binlog.000001' LIMIT 0"), Ok(all.clone()));
+    for wrong in ["IN 'binlog.000009'".to_owned(), format!("FROM {}", from + 1)] {
+        assert_eq!(log_events(&mut conn, &wrong), Err(1220), "{wrong}");
+    }
+    let none: Vec<mysql::Row> = conn.query("SHOW RELAYLOG EVENTS").expect("no rows");
+    assert!(none.is_empty());
+    for (user, outcome) in [("follower", Ok(1)), ("nobody", Err(1227))] {
+        let mut other = Conn::new(options(served.port).user(Some(user))).expect("a connection");
+        assert_eq!(log_events(&mut other, "LIMIT 1").map(|events| events.len()), outcome);
+    }
+
+    let mut follower = Conn::new(options(served.port).user(Some("follower"))).expect("a connection");
+    follower.query_drop("SET @source_heartbeat_period = 100000000").expect("set");
+    let request = mysql::BinlogRequest::new(8).with_filename(&b"binlog.000002"[..]).with_pos(4u32);
+    let mut stream = follower.get_binlog_stream(request).expect("a stream");
+    stream.next().expect("an event").expect("whole");
+    assert_eq!(errno(conn.query_drop("RESET BINARY LOGS AND GTIDS")), 1105, "it is read");
+    let status: Vec<(String, u16, String)> = {
+        conn.query_drop("PURGE BINARY LOGS BEFORE '2037-01-01'").expect("purged");
+        conn.query("SHOW WARNINGS").expect("rows")
+    };
+    let told = "file ./binlog.000002 was not purged because it is the active log file.";
+    assert_eq!(status, [("Warning".to_owned(), 1868, told.to_owned())]);
+    drop(stream);
+    assert_eq!(errno(conn.query_drop("RESET BINARY LOGS AND GTIDS TO 0")), 3567);
+    // The connection of whoever has gone is noticed with the next heartbeat.
+    within(20, "the log to begin anew", || conn.query_drop("RESET BINARY LOGS AND GTIDS TO 5").ok());
+    let executed = |conn: &mut Conn| -> (String, String) {
+        conn.query_first("SELECT @@gtid_executed, @@gtid_purged").expect("rows").expect("a row")
+    };
+    assert_eq!(executed(&mut conn), (String::new(), String::new()));
+    conn.query_drop("INSERT INTO d.t VALUES (3)").expect("inserted");
+    let waited: Option<i64> =
+        conn.query_first(format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{uuid}:1', 20)")).expect("rows");
+    assert_eq!(waited, Some(0));
+    drop(conn);
+    drop(served);
+    // What a crash has left goes on as it was.
+    let served = serve(data.path(), &arguments, None);
+    let mut conn = Conn::new(options(served.port)).expect("a connection");
+    assert_eq!(executed(&mut conn), (format!("{uuid}:1"), String::new()));
+    let files: Vec<(String, u64, String)> = conn.query("SHOW BINARY LOGS").expect("rows");
+    assert_eq!(files.iter().map(|file| file.0.as_str()).collect::<Vec<_>>(), ["binlog.000005"]);
+    let kinds: Vec<String> =
+        log_events(&mut conn, "").expect("events").into_iter().map(|event| event.1).collect();
+    assert_eq!(kinds, ["Format_desc", "Previous_gtids", "Gtid", "Query", "Table_map", "Write_rows", "Xid"]);
+}

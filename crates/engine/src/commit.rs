@@ -164,6 +164,16 @@ impl CommitTicket {
     }
 }
 
+impl CommitTicket {
+    /// As [`Self::wait`], but until the commit is on disk, whatever its transaction was content with.
+    pub fn wait_synced(self) -> Result<()> {
+        match self.end {
+            Some(end) if self.log.durable_lsn() < end => Ok(self.log.flush()?),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Future for CommitTicket {
     type Output = Result<()>;
 

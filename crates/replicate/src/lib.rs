@@ -11,6 +11,7 @@
 //! - `binlog`: the log's bytes
 //! - `stream`, `copy`: the threads that read
 //! - `follow`: the thread that applies
+//! - `semisync`: telling the source what is durable here
 //! - `compare`: whether what is here is the source's
 //! - `promote`: what a promotion does at the source
 //! - `state`: what is in force, and the tables that are not followed (yet)
@@ -29,6 +30,7 @@ mod patterns;
 mod probe;
 pub mod promote;
 pub mod publish;
+mod semisync;
 pub mod source;
 mod state;
 mod status;
@@ -55,7 +57,7 @@ pub use follow::Definitions;
 pub use patterns::{Pattern, Patterns};
 pub use probe::{Answer, Probe, Question};
 pub use state::{LogPlace, TableName};
-pub use status::{Ahead, Broken, Phase, Progress, Snapshot, Status};
+pub use status::{Ahead, Broken, Late, Phase, Progress, SemiSync, Snapshot, Status};
 
 /// What is followed, and how.
 pub struct Config {
@@ -69,6 +71,8 @@ pub struct Config {
     pub workers: usize,
     /// The longest wait between two attempts to connect.
     pub retry_after: Duration,
+    /// The source's commits are to wait until they are durable here.
+    pub semi_sync: bool,
     /// Where others see how far it is: the same for one start after another.
     pub status: Arc<Status>,
     /// Told whenever more transactions are visible.
@@ -182,6 +186,7 @@ impl Attachment {
         }
         let (inbox, watch, status) = (Arc::<Inbox>::default(), Arc::<Watch>::default(), config.status);
         status.begin();
+        status.set_semi_sync(SemiSync::Off);
         let copies = Copies::start(
             config.source.clone(),
             config.copy_threads,
@@ -216,6 +221,7 @@ impl Attachment {
             withholdings: withholdings.clone(),
             tries_refused: false,
             retry_after: config.retry_after,
+            semi_sync: config.semi_sync,
             run: Run::default(),
         };
         follower.take_up()?;
@@ -227,11 +233,34 @@ impl Attachment {
                 for announcement in announced {
                     match announcement {
                         Announcement::NoPlace => status.set_visible_place(None),
-                        Announcement::Place(place) => status.set_visible_place(Some(place)),
-                        Announcement::Commit { ticket, executed, committed_us, release, place, state } => {
-                            if let Err(error) = ticket.wait() {
+                        Announcement::Place { place, acks } => {
+                            if let Some(acks) = acks {
+                                acks.durable(&place);
+                            }
+                            status.set_visible_place(Some(place));
+                        }
+                        Announcement::Commit {
+                            ticket,
+                            executed,
+                            committed_us,
+                            release,
+                            place,
+                            state,
+                            acks,
+                        } => {
+                            let done = match &acks {
+                                Some(_) => ticket.wait_synced(),
+                                None => ticket.wait(),
+                            };
+                            if let Err(error) = done {
                                 tracing::error!(%error, "a commit of the replication is not durable");
+                                if let Some(acks) = acks {
+                                    acks.lose();
+                                }
                                 continue;
+                            }
+                            if let Some(acks) = acks.filter(|_| state.is_whole()) {
+                                acks.durable(&place);
                             }
                             withholdings.release(&engine, &release);
                             status.set_tables(&state);

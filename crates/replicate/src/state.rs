@@ -90,6 +90,24 @@ impl LogPlace {
         (number(&self.file), self.offset) >= (number(&other.file), other.offset)
     }
 
+    /// The name that all files of its log have, and this one's number; `None` for what is no file of a log.
+    fn numbered(&self) -> Option<(&str, u64)> {
+        let (name, number) = self.file.rsplit_once('.')?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        Some((name, number.parse().ok().filter(|_| is_number)?))
+    }
+
+    /// Whether it is a file of a log.
+    pub fn is_in_a_log(&self) -> bool {
+        self.numbered().is_some()
+    }
+
+    /// Whether both are in files of one name but for their numbers.
+    pub fn is_in_log_of(&self, other: &Self) -> bool {
+        let log = |place: &Self| place.numbered().map(|(name, _)| name.to_owned());
+        log(self).is_some() && log(self) == log(other)
+    }
+
     fn encode(&self, to: &mut Vec<u8>) {
         to.put_bytes(self.file.as_bytes());
         to.put_u64(self.offset);
@@ -107,6 +125,12 @@ impl std::fmt::Display for LogPlace {
 }
 
 impl State {
+    /// Whether every table that is followed is here as it is at the source.
+    pub fn is_whole(&self) -> bool {
+        let is_left_out = |state: &TableState| matches!(state, TableState::Refused { .. });
+        self.prepared.is_empty() && self.tables.values().all(is_left_out)
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut to = Vec::new();
         // Positions with GTIDs are as they were before there were others.

@@ -20,6 +20,17 @@ pub enum Phase {
     Stopped,
 }
 
+/// Whether the source's commits wait for this server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SemiSync {
+    /// Nobody has asked for it.
+    #[default]
+    Off,
+    /// It was asked for, and why it is not so.
+    Not(String),
+    On,
+}
+
 /// A moment's view.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -42,6 +53,8 @@ pub struct Snapshot {
     pub changes_per_second: f64,
     /// How far the source is ahead; `None` if it does not say.
     pub ahead: Option<Ahead>,
+    /// Whether the source's commits wait until they are durable here.
+    pub semi_sync: SemiSync,
     /// Tables that are not followed (yet), and why.
     pub tables: Vec<(TableName, String)>,
 }
@@ -80,6 +93,8 @@ struct Inner {
     followed_from_start: bool,
     /// All that the source has written up to here is visible; `None` until that is known of this stream.
     visible: Option<LogPlace>,
+    /// How often that has moved.
+    moves: u64,
     /// Who waits for that to move.
     waiting: Vec<Waker>,
 }
@@ -98,6 +113,10 @@ impl Inner {
         }
     }
 }
+
+/// The time was too short, or a wait was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late;
 
 /// Rates are of so many seconds.
 const SAMPLES: usize = 10;
@@ -143,8 +162,15 @@ impl Status {
         if error.is_some() || phase == Phase::Following {
             inner.shown.last_error = error;
         }
+        if phase != Phase::Following && inner.shown.semi_sync == SemiSync::On {
+            inner.shown.semi_sync = SemiSync::Not("there is no stream from the source".into());
+        }
         inner.waiting.drain(..).for_each(Waker::wake);
         self.moved.notify_all();
+    }
+
+    pub fn set_semi_sync(&self, semi_sync: SemiSync) {
+        self.inner.lock().shown.semi_sync = semi_sync;
     }
 
     pub fn set_place(&self, place: &LogPlace, is_idle: bool) {
@@ -172,6 +198,7 @@ impl Status {
     /// All that stands before this place in the source's log is visible; `None`: places of another stream say nothing any more.
     pub fn set_visible_place(&self, place: Option<LogPlace>) {
         let mut inner = self.inner.lock();
+        inner.moves += u64::from(place.is_some() && place != inner.visible);
         inner.visible = place;
         inner.waiting.drain(..).for_each(Waker::wake);
         self.moved.notify_all();
@@ -207,6 +234,37 @@ impl Status {
             self.moved.wait_for(&mut inner, left.min(LOOK));
         }
         true
+    }
+
+    /// Waits until all before this place in the source's log is visible: how often what is visible moved meanwhile. `None` if nothing is
+    /// followed (any more), or the place is in no log of the source.
+    pub fn wait_place(
+        &self,
+        place: &LogPlace,
+        at_most: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Result<u64, Late>> {
+        let begin = Instant::now();
+        let mut inner = self.inner.lock();
+        let before = inner.moves;
+        loop {
+            if !place.is_in_a_log() || inner.broken().is_some() {
+                return None;
+            }
+            if let Some(visible) = &inner.visible {
+                if !place.is_in_log_of(visible) {
+                    return None;
+                }
+                if visible.reaches(place) {
+                    return Some(Ok(inner.moves - before));
+                }
+            }
+            let left = at_most.saturating_sub(begin.elapsed());
+            if left.is_zero() || stop() {
+                return Some(Err(Late));
+            }
+            self.moved.wait_for(&mut inner, left.min(LOOK));
+        }
     }
 
     /// Why nothing more becomes visible, if that is so.
@@ -345,6 +403,34 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_for_a_place_ends_as_source_pos_wait_does() {
+        let status = Status::default();
+        let place = |file: &str, offset| LogPlace { file: file.into(), offset };
+        let wait =
+            |file, offset| status.wait_place(&place(file, offset), Duration::from_millis(1), &|| false);
+        assert_eq!(wait("log", 4), None, "no file of a log");
+        assert_eq!(wait("log.000001", 4), Some(Err(Late)), "nothing is known yet");
+        status.set_visible_place(Some(place("log.000002", 100)));
+        assert_eq!(wait("log.000001", 900), Some(Ok(0)));
+        assert_eq!(wait("log.2", 100), Some(Ok(0)), "numbers are compared");
+        assert_eq!(wait("log.000002", 101), Some(Err(Late)));
+        assert_eq!(wait("other.000001", 4), None);
+        assert_eq!(wait("log.x", 4), None);
+        let stopped = status.wait_place(&place("log.000003", 4), Duration::MAX, &|| true);
+        assert_eq!(stopped, Some(Err(Late)));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| status.wait_place(&place("log.000003", 4), Duration::MAX, &|| false));
+            while !waiter.is_finished() {
+                status.set_visible_place(Some(place("log.000003", 4)));
+            }
+            // It is seen to move, or has moved before the wait began.
+            assert!(matches!(waiter.join(), Ok(Some(Ok(0 | 1)))));
+        });
+        status.set_phase(Phase::Stopped, None);
+        assert_eq!(wait("log.000001", 4), None);
+    }
 
     #[test]
     fn a_place_becomes_visible_or_never_will() {

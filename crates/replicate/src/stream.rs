@@ -2,14 +2,14 @@
 //! has told a MariaDB where it stands; or from a place in it, of a source without GTIDs.
 //!
 //! Compressed transactions and events come apart here, and checksums are verified. A stream that is silent for longer than heartbeats
-//! are apart has broken.
+//! are apart has broken. A semi-synchronous one (`semisync`) notes which transactions the source waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use mysql::binlog::events::Event;
 use mysql::prelude::Queryable;
-use mysql::{BinlogRequest, Conn, Opts, OptsBuilder};
+use mysql::{BinlogRequest, BinlogStream, Conn, Opts, OptsBuilder};
 use mysql_common::packets::{GnoInterval, Sid, Tag};
 use mysql_common::proto::MySerialize;
 
@@ -17,8 +17,10 @@ use crate::binlog::{self, kind};
 use crate::error::{ReplicateError, Result};
 use crate::gtid::GtidSet;
 use crate::inbox::{Closed, FromStream, Inbox};
+use crate::semisync::{self, Acks, Link, NoLink};
 use crate::source::Flavor;
 use crate::state::LogPlace;
+use crate::status::{SemiSync, Status};
 
 /// A heartbeat comes when nothing else has for so long.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -33,14 +35,24 @@ pub enum From {
     Place(LogPlace),
 }
 
+/// What is asked of whom.
+pub struct Request {
+    pub opts: Opts,
+    pub flavor: Flavor,
+    pub server_id: u32,
+    pub from: From,
+    /// Of a stream that is to be semi-synchronous.
+    pub acks: Option<Arc<Acks>>,
+}
+
 /// Starts a thread that hands the stream's events on until it ends.
-pub fn start(opts: Opts, flavor: Flavor, server_id: u32, from: From, inbox: Arc<Inbox>) {
+pub fn start(request: Request, status: Arc<Status>, inbox: Arc<Inbox>) {
     let stream = inbox.begin_stream();
     let spawned = std::thread::Builder::new().name("replica-stream".into()).spawn({
         let inbox = inbox.clone();
         move || {
             let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                follow(opts, flavor, server_id, &from, stream, &inbox)
+                follow(&request, stream, &status, &inbox)
             }));
             let error = match followed {
                 Ok(Err(error)) => error,
@@ -71,50 +83,114 @@ fn sids(set: &GtidSet) -> Result<Vec<Sid<'static>>> {
         .collect()
 }
 
-fn follow(
-    opts: Opts,
-    flavor: Flavor,
-    server_id: u32,
-    from: &From,
-    stream: u64,
-    inbox: &Inbox,
-) -> Result<Closed> {
-    let opts = OptsBuilder::from_opts(opts).read_timeout(Some(SILENCE));
-    let mut conn = Conn::new(opts)?;
+/// What the stream's session is told before it begins.
+fn preparations(request: &Request) -> Vec<String> {
     let period = HEARTBEAT.as_nanos();
-    conn.query_drop(format!("SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"))?;
-    conn.query_drop("SET @source_binlog_checksum = 'ALL'")?;
-    let request = BinlogRequest::new(server_id);
-    let mut passed_over = None;
-    let request = match (flavor, from) {
-        (Flavor::MySql, From::Gtids(set)) => request.with_use_gtid(true).with_sids(sids(set)?),
-        (Flavor::MariaDb, From::Gtids(set)) => {
-            // It knows identifiers, and finds it an error if the source has not what comes next.
-            conn.query_drop("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1")?;
-            conn.query_drop(format!("SET @slave_connect_state = '{set}'"))?;
-            request
-        }
+    let mut statements = vec![
+        format!("SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"),
+        "SET @master_binlog_checksum = 'ALL', @source_binlog_checksum = 'ALL'".into(),
+    ];
+    if let (Flavor::MariaDb, From::Gtids(set)) = (request.flavor, &request.from) {
+        // It knows identifiers, and finds it an error if the source has not what comes next.
+        statements.push("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1".into());
+        statements.push(format!("SET @slave_connect_state = '{set}'"));
+    }
+    statements
+}
+
+/// Where the stream is to begin; and the place up to which it is passed over, if the request has no room for that.
+fn dump_request(request: &Request) -> Result<(BinlogRequest<'_>, Option<&LogPlace>)> {
+    let dump = BinlogRequest::new(request.server_id);
+    Ok(match (request.flavor, &request.from) {
+        (Flavor::MySql, From::Gtids(set)) => (dump.with_use_gtid(true).with_sids(sids(set)?), None),
+        (Flavor::MariaDb, From::Gtids(_)) => (dump, None),
         (_, From::Place(place)) => {
-            let request = request.with_filename(place.file.as_bytes());
+            let dump = dump.with_filename(place.file.as_bytes());
             match u32::try_from(place.offset) {
-                Ok(offset) => request.with_pos(offset),
-                // The request has no room for it.
-                Err(_) => {
-                    passed_over = Some(place);
-                    request.with_pos(4u32)
-                }
+                Ok(offset) => (dump.with_pos(offset), None),
+                Err(_) => (dump.with_pos(4u32), Some(place)),
             }
         }
-    };
+    })
+}
+
+/// A stream, by the driver's connection or, if it is semi-synchronous, by one of our own.
+enum Events {
+    Driver(Box<BinlogStream>),
+    Link(Box<Link>),
+}
+
+impl Events {
+    /// The next event, and whether the source waits until that is durable here.
+    fn next(&mut self) -> Result<(Event, bool)> {
+        let next = match self {
+            Self::Driver(stream) => stream.next().transpose().map_err(refusal)?.map(|event| (event, false)),
+            Self::Link(link) => link.next().map_err(failure)?,
+        };
+        let ended = || mysql::Error::IoError(std::io::ErrorKind::UnexpectedEof.into());
+        next.ok_or_else(|| ReplicateError::Source(ended()))
+    }
+}
+
+fn failure(error: NoLink) -> ReplicateError {
+    match error {
+        NoLink::Failed(ReplicateError::Source(error)) => refusal(error),
+        NoLink::Failed(error) => error,
+        NoLink::Unsupported(why) => ReplicateError::Refused(why),
+    }
+}
+
+fn begin(request: &Request, dump: &BinlogRequest<'_>, status: &Status) -> Result<Events> {
+    if let Some(acks) = &request.acks {
+        match begin_link(request, dump, acks) {
+            Ok(link) => {
+                tracing::info!("the source's commits wait until they are durable here");
+                status.set_semi_sync(SemiSync::On);
+                return Ok(Events::Link(Box::new(link)));
+            }
+            Err(NoLink::Unsupported(why)) => {
+                tracing::warn!(why, "followed without semi-synchronous acknowledgements");
+                status.set_semi_sync(SemiSync::Not(why));
+            }
+            Err(error) => return Err(failure(error)),
+        }
+    }
+    let opts = OptsBuilder::from_opts(request.opts.clone()).read_timeout(Some(SILENCE));
+    let mut conn = Conn::new(opts)?;
+    for statement in preparations(request) {
+        conn.query_drop(statement)?;
+    }
+    Ok(Events::Driver(Box::new(conn.get_binlog_stream(dump.clone())?)))
+}
+
+fn begin_link(request: &Request, dump: &BinlogRequest<'_>, acks: &Acks) -> Result<Link, NoLink> {
+    let mut link = Link::connect(&request.opts, SILENCE)?;
+    for statement in preparations(request) {
+        link.run(&statement)?;
+    }
+    link.run(semisync::announcement(request.flavor))?;
+    link.dump(dump, acks)?;
+    Ok(link)
+}
+
+fn follow(request: &Request, stream: u64, status: &Status, inbox: &Inbox) -> Result<Closed> {
+    let (dump, mut passed_over) = dump_request(request)?;
+    let mut events = begin(request, &dump, status)?;
     let mut place = LogPlace::default();
-    for event in conn.get_binlog_stream(request)? {
-        let event = event.map_err(refusal)?;
+    let note = |place: &LogPlace, is_awaited: bool| {
+        if let Some(acks) = request.acks.as_ref().filter(|_| is_awaited) {
+            acks.asked(place.clone());
+        }
+    };
+    loop {
+        let (event, is_awaited) = events.next()?;
         verify(&event)?;
         if let Some(until) = passed_over
             && !matches!(event.header().event_type_raw(), kind::ROTATE | kind::FORMAT_DESCRIPTION)
         {
             move_to(&mut place, event.header().log_pos());
             if until.reaches(&place) {
+                note(&place, is_awaited);
                 continue;
             }
             passed_over = None;
@@ -123,8 +199,8 @@ fn follow(
             Ok(()) => {}
             Err(Closed) => return Ok(Closed),
         }
+        note(&place, is_awaited);
     }
-    Err(ReplicateError::Source(mysql::Error::IoError(std::io::ErrorKind::UnexpectedEof.into())))
 }
 
 /// What the source says when it cannot send what comes next.

@@ -20,23 +20,73 @@ pub trait BinaryLog: std::fmt::Debug + Send + Sync {
     /// Ends the last file and begins another; whether that is done: not if it was stopped, or nothing is written any more. Blocks.
     fn rotate(&self, stop: &dyn Fn() -> bool) -> bool;
 
-    /// Deletes the files before this one; `None` if there is no such file.
-    fn purge_to(&self, name: &str) -> Option<io::Result<()>>;
+    /// Deletes the files before this one, up to one that is read; says what is kept of them. `None` if there is no such file.
+    fn purge_to(&self, name: &str) -> Option<io::Result<Option<KeptLog>>>;
 
-    /// Deletes the files that ended before this, in seconds since 1970.
+    /// Deletes the files that ended before this, in seconds since 1970, up to one that is read or written to; says which that is.
     ///
     /// # Errors
     /// Files that cannot be deleted.
-    fn purge_before(&self, seconds: u64) -> io::Result<()>;
+    fn purge_before(&self, seconds: u64) -> io::Result<Option<KeptLog>>;
+
+    /// Begins anew, with a file of this number and without transactions, unless somebody reads it. Blocks.
+    fn reset(&self, first: u64, stop: &dyn Fn() -> bool) -> LogReset;
 
     /// Waits until all transactions of a set are in it, but no longer than this; whether they are. `None` if the text is no set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
+
+    /// What is in a file, the first one if none is named, from a position on.
+    ///
+    /// # Errors
+    /// MySQL's text behind error 1220.
+    fn events(&self, file: Option<&str>, from: u64) -> Result<Box<dyn BinaryLogEvents>, String>;
 
     /// Begins to read for a replica. `begins_without_checksum`: it expects none on the event that comes before the file's description.
     ///
     /// # Errors
     /// MySQL's text of error 1236.
     fn dump(&self, from: DumpFrom, begins_without_checksum: bool) -> Result<Box<dyn BinaryLogDump>, String>;
+}
+
+/// Events of one of its files.
+pub trait BinaryLogEvents: Send {
+    fn file(&self) -> &str;
+
+    /// Appends some of those that come next; whether there are more. Blocks.
+    ///
+    /// # Errors
+    /// MySQL's text behind error 1220.
+    fn next(&mut self, to: &mut Vec<LoggedEvent>) -> Result<bool, String>;
+}
+
+/// An event, as SHOW BINLOG EVENTS has it.
+#[derive(Clone, Debug)]
+pub struct LoggedEvent {
+    pub position: u64,
+    pub kind: &'static str,
+    pub server_id: u32,
+    /// Where the next one begins.
+    pub end: u64,
+    pub info: String,
+}
+
+/// What RESET BINARY LOGS AND GTIDS comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogReset {
+    Done,
+    /// So many read the log.
+    InUse(usize),
+    /// It was stopped, or nothing is written any more.
+    Stopped,
+}
+
+/// A file that PURGE BINARY LOGS did not delete.
+#[derive(Clone, Debug)]
+pub enum KeptLog {
+    /// It is written to.
+    Active(String),
+    /// It is read by so many; and how many files were deleted, of those that were to be.
+    InUse { file: String, readers: usize, purged: usize, of: usize },
 }
 
 /// A moment of it.

@@ -57,6 +57,7 @@ const NAMES: &[&str] = &[
     "Com_set_option",
     "Com_set_password",
     "Com_set_role",
+    "Com_show_binlog_events",
     "Com_show_charsets",
     "Com_show_collations",
     "Com_show_create_db",
@@ -71,6 +72,7 @@ const NAMES: &[&str] = &[
     "Com_show_plugins",
     "Com_show_privileges",
     "Com_show_processlist",
+    "Com_show_relaylog_events",
     "Com_show_status",
     "Com_show_storage_engines",
     "Com_show_table_status",
@@ -110,7 +112,7 @@ fn name_of(kind: &StatementKind) -> Option<&'static str> {
         S::ReleaseSavepoint(_) => "Com_release_savepoint",
         S::LockTables(_) => "Com_lock_tables",
         S::UnlockTables => "Com_unlock_tables",
-        S::ResetPersist { .. } => "Com_reset",
+        S::ResetPersist { .. } | S::ResetLogs { .. } => "Com_reset",
         S::ChangeSource(_) => "Com_change_replication_source",
         S::StartReplica => "Com_replica_start",
         S::StopReplica => "Com_replica_stop",
@@ -170,6 +172,8 @@ fn name_of_show(kind: &ShowKind) -> Option<&'static str> {
         K::Privileges => "Com_show_privileges",
         K::Events { .. } => "Com_show_events",
         K::Triggers { .. } => "Com_show_triggers",
+        K::LogEvents(asked) if asked.is_relay => "Com_show_relaylog_events",
+        K::LogEvents(_) => "Com_show_binlog_events",
         K::Other(_) => return None,
     })
 }

@@ -141,6 +141,11 @@ impl Database {
         Ok(VARIABLES[position].show(&self.0.globals.get(position)))
     }
 
+    /// Whether the commits of a source that is followed from now on are to wait until they are durable here.
+    pub fn wants_semi_sync(&self) -> bool {
+        self.0.globals.settings().semi_sync_replica
+    }
+
     /// As [`Self::set_option`], unless SET PERSIST has given the variable a value: as in MySQL, that prevails.
     pub fn set_default(&self, name: &str, value: &str) -> Result<(), SqlError> {
         if self.0.persisted.has(name) { Ok(()) } else { self.set_option(name, value) }

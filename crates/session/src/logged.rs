@@ -14,15 +14,30 @@ use avocet_sql::parse::statement::{PurgeLogs, StatementKind};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Collation, Datum};
 
-use super::binary_log::{BinaryLog, DumpFrom, Dumping, Replica};
+use super::binary_log::{BinaryLog, DumpFrom, Dumping, KeptLog, LogReset, Replica};
 use super::output::{COUNT, Rowset, text, varchar};
 use super::privileges::needs_one_of;
 use super::run::{Outcome, Text};
-use super::state::Session;
+use super::state::{Level, Session};
 
 /// 1236
 fn refused(why: impl Into<String>) -> SqlError {
     SqlError { errno: 1236, sqlstate: *b"HY000", message: why.into() }
+}
+
+/// 1867 and 1868, with the names that MySQL's index has.
+fn not_purged(kept: &KeptLog) -> (u16, String) {
+    match kept {
+        KeptLog::Active(file) => {
+            (1868, format!("file ./{file} was not purged because it is the active log file."))
+        }
+        KeptLog::InUse { file, readers, purged, of } => (
+            1867,
+            format!(
+                "file ./{file} was not purged because it was being read by {readers} thread(s), purged only {purged} out of {of} files."
+            ),
+        ),
+    }
 }
 
 impl Session {
@@ -125,6 +140,27 @@ impl Session {
         Ok(Outcome::ok())
     }
 
+    /// RESET BINARY LOGS AND GTIDS: what is committed by now is in no log any more. Without a log, there is nothing to do.
+    pub(super) fn reset_logs(&mut self, first: u64) -> Result<Outcome, SqlError> {
+        if self.locked.is_some() {
+            return Err(ErrorCode::LOCK_OR_ACTIVE_TRANSACTION.with(&[]));
+        }
+        let Some(log) = self.binary_log().cloned() else { return Ok(Outcome::ok()) };
+        let interrupt = self.info.interrupt.clone();
+        let stop = || interrupt.get().is_some();
+        let reset = blocking(|| log.reset(first, &stop));
+        match reset {
+            LogReset::Done => Ok(Outcome::ok()),
+            LogReset::InUse(readers) => Err(ErrorCode::UNKNOWN_ERROR.because(format!(
+                "the binary log is read by {readers} connection(s), which would miss what is committed from now on: stop the replicas first                  (SHOW REPLICAS)"
+            ))),
+            LogReset::Stopped => {
+                interrupt.check()?;
+                Err(ErrorCode::UNKNOWN_ERROR.because("the binary log is not written any more"))
+            }
+        }
+    }
+
     /// PURGE BINARY LOGS: of a moment that is none, nothing is that old.
     pub(super) fn purge_logs(&mut self, purge: &PurgeLogs, text: &Text<'_>) -> Result<Outcome, SqlError> {
         let log = self.binary_log().cloned();
@@ -136,7 +172,7 @@ impl Session {
                     return Err(SqlError { errno: 1373, sqlstate: *b"HY000", message });
                 }
                 Some(Some(purged)) => purged,
-                None => Ok(()),
+                None => Ok(None),
             },
             PurgeLogs::Before(moment) => {
                 let seconds = match self.constant(moment, text)? {
@@ -145,12 +181,16 @@ impl Session {
                     Datum::Decimal(seconds) => seconds.to_f64() as u64,
                     _ => 0,
                 };
-                log.map_or(Ok(()), |log| log.purge_before(seconds))
+                log.map_or(Ok(None), |log| log.purge_before(seconds))
             }
         };
-        purged.map_err(|error| {
+        let kept = purged.map_err(|error| {
             ErrorCode::UNKNOWN_ERROR.because(format!("files of the binary log cannot be deleted: {error}"))
         })?;
+        if let Some(kept) = kept {
+            let (errno, message) = not_purged(&kept);
+            self.warn(Level::Warning, errno, message);
+        }
         Ok(Outcome::ok())
     }
 

@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::binary_log::{BinaryLog, Replicas};
 use super::digest::{MOST_TEXT, digest};
-use super::replication::Replication;
+use super::replication::{PlaceWait, Replication};
 use super::server_functions::ServerFunctions;
 
 /// How often a waiter asks whether it was interrupted.
@@ -270,9 +270,7 @@ impl Host for SessionHost {
 
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
         let interrupted = || self.interrupt.get().is_some();
-        let left = self.time.left();
-        let is_cut_short = left.is_some_and(|left| timeout.is_none_or(|timeout| left < timeout));
-        let timeout = if is_cut_short { left } else { timeout };
+        let (timeout, is_cut_short) = self.at_most(timeout);
         match self.locks.get(self.connection, name.to_lowercase(), timeout, &interrupted)? {
             Some(false) if is_cut_short => Err(EvalError::Timeout),
             Some(got) => Ok(got),
@@ -314,9 +312,7 @@ impl Host for SessionHost {
             (Some(replication), None) => replication.wait_for(set, at_most, stop),
             (None, None) => GtidSet::of_mysql_text(set).ok().map(|set| set.is_empty()),
         };
-        let left = self.time.left();
-        let is_cut_short = left.is_some_and(|left| timeout.is_none_or(|timeout| left < timeout));
-        let timeout = if is_cut_short { left } else { timeout };
+        let (timeout, is_cut_short) = self.at_most(timeout);
         let interrupted = || self.interrupt.get().is_some();
         let mut arrived = None;
         blocking(|| arrived = wait(timeout.unwrap_or(Duration::MAX), &interrupted));
@@ -325,6 +321,35 @@ impl Host for SessionHost {
             Some(false) if is_cut_short => Err(EvalError::Timeout),
             arrived => Ok(arrived),
         }
+    }
+
+    fn wait_for_place(
+        &self,
+        file: &str,
+        position: u64,
+        timeout: Option<Duration>,
+    ) -> EvalResult<Option<i64>> {
+        let Some(replication) = self.replication.get() else { return Ok(None) };
+        let (timeout, is_cut_short) = self.at_most(timeout);
+        let interrupted = || self.interrupt.get().is_some();
+        let timeout = timeout.unwrap_or(Duration::MAX);
+        let waited = blocking(|| replication.wait_for_place(file, position, timeout, &interrupted));
+        match waited {
+            PlaceWait::Reached(moves) => Ok(Some(i64::try_from(moves).unwrap_or(i64::MAX))),
+            PlaceWait::Late if interrupted() => Err(EvalError::Interrupted),
+            PlaceWait::Late if is_cut_short => Err(EvalError::Timeout),
+            PlaceWait::Late => Ok(Some(-1)),
+            PlaceWait::Never => Ok(None),
+        }
+    }
+}
+
+impl SessionHost {
+    /// The time that is left of one, and whether that is the statement's own.
+    fn at_most(&self, timeout: Option<Duration>) -> (Option<Duration>, bool) {
+        let left = self.time.left();
+        let is_cut_short = left.is_some_and(|left| timeout.is_none_or(|timeout| left < timeout));
+        (if is_cut_short { left } else { timeout }, is_cut_short)
     }
 }
 

@@ -60,6 +60,26 @@ pub trait Replication: std::fmt::Debug + Send + Sync {
     /// Waits until all transactions of a set are visible here, but no longer than this; whether they are. `None` if the text is no
     /// set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
+
+    /// Waits until all before a place in the source's log is visible here, but no longer than this.
+    fn wait_for_place(
+        &self,
+        file: &str,
+        position: u64,
+        at_most: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> PlaceWait;
+}
+
+/// What a wait for a place comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceWait {
+    /// It was reached, after what is visible had moved so often.
+    Reached(u64),
+    /// The time was too short, or the wait was stopped.
+    Late,
+    /// Nothing is followed, or the place is in no log of the source.
+    Never,
 }
 
 /// A promotion. Who drops one that has not come to its end takes back what it did at the source.
@@ -142,6 +162,9 @@ pub struct ReplicaStatus {
     pub last_error: Option<String>,
     /// Tables that are not followed, and why.
     pub left_out: Vec<LeftOut>,
+    /// Whether the source's commits wait until they are durable here; and if that is asked for and not so, why.
+    pub semi_sync: bool,
+    pub semi_sync_obstacle: Option<String>,
     pub seconds_behind: Option<u64>,
     /// Transactions of the source, and bytes of its log, that are not visible here; `None` if it does not say.
     pub transactions_behind: Option<u64>,

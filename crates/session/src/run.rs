@@ -517,6 +517,7 @@ impl Session {
                 | StatementKind::StopReplica
                 | StatementKind::ResetReplica { .. }
                 | StatementKind::Flush(_)
+                | StatementKind::ResetLogs { .. }
                 | StatementKind::FlushWithReadLock(_)
                 | StatementKind::LockTables(_)
                 | StatementKind::Check { .. }
@@ -572,7 +573,10 @@ impl Session {
                 self.change_database(&name.name)?;
                 Ok(Outcome::Done(Done { database_changed: true, ..Done::default() }))
             }
-            S::Show(show) => self.show(show, text, sink),
+            S::Show(show) => match &show.kind {
+                ShowKind::LogEvents(asked) => Box::pin(self.show_log_events(asked, text, sink)).await,
+                _ => self.show(show, text, sink),
+            },
             S::Describe { table, column } => self.describe(table, column.as_deref(), text, sink),
             S::Explain { statement, analyze, format } => {
                 self.explain(statement, *analyze, format.as_deref(), text, sink).await
@@ -584,6 +588,7 @@ impl Session {
             S::Execute { name, using } => Box::pin(self.execute_named(name, using, sink)).await,
             S::Deallocate(name) => self.deallocate(name),
             S::Flush(what) => self.flush(what),
+            S::ResetLogs { first } => self.reset_logs(*first),
             S::PurgeLogs(purge) => self.purge_logs(purge, text),
             S::ResetPersist { name, if_exists } => self.reset_persist(name.as_deref(), *if_exists),
             S::LockTables(tables) => self.lock_tables(tables),
@@ -686,6 +691,7 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::Check { .. }
             | S::Optimize(_)
             | S::Flush(_)
+            | S::ResetLogs { .. }
             | S::ChangeSource(_)
             | S::StartReplica
             | S::PromoteReplica(_)

@@ -170,6 +170,8 @@ pub(super) struct ServerSettings {
     pub mandatory_roles: Vec<AccountId>,
     /// Whether all of an account's roles are active when it has signed in.
     pub activates_all_roles: bool,
+    /// The commits of a source that is followed from now on wait until they are durable here.
+    pub semi_sync_replica: bool,
     /// Whether what is granted for the server can be taken back for a database.
     pub partial_revokes: bool,
     /// Of accounts that say nothing else: days until a password has to be changed,

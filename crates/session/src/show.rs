@@ -1,6 +1,7 @@
 //! SHOW and DESCRIBE.
 
 mod create;
+mod log_events;
 mod replica;
 mod server;
 mod views;

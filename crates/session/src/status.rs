@@ -51,6 +51,9 @@ impl Shared {
             ("Avocet_route_late", routed.late.to_string()),
             ("Avocet_freshness_waited_us", routed.waited_us.to_string()),
         ]);
+        let replication = self.replication.get().and_then(|replication| replication.status());
+        let acknowledges = replication.is_some_and(|status| status.semi_sync);
+        list.push(("Rpl_semi_sync_replica_status", if acknowledges { "ON" } else { "OFF" }.to_owned()));
         let background = self.engine.background_stats();
         list.extend([
             ("Avocet_background_paused_us", background.paused_us.to_string()),

@@ -382,6 +382,7 @@ impl StatementFacts {
             // It looks at tables of another server.
             K::CheckReplication { .. } => self.deterministic = false,
             K::Flush(_)
+            | K::ResetLogs { .. }
             | K::ResetPersist { .. }
             | K::ChangeSource(_)
             | K::PromoteReplica(_)
@@ -513,6 +514,7 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::Revoke { .. }
         | K::RevokeAll { .. } => C::Account,
         K::Flush(_)
+        | K::ResetLogs { .. }
         | K::ResetPersist { .. }
         | K::ChangeSource(_)
         | K::PromoteReplica(_)

@@ -405,6 +405,7 @@ codes! {
     3561 b"22023" INVALID_OPTION_START_CHARACTER "The options argument in function {} starts with the invalid character '{}'."
     3562 b"22023" INVALID_OPTION_END_CHARACTER "The options argument in function {} ends with the invalid character '{}'."
     3564 b"22023" DUPLICATE_OPTION_KEY "Duplicate option key '{}' in funtion '{}'."
+    3567 b"HY000" RESET_SOURCE_TO_VALUE_OUT_OF_RANGE "The requested value '{}' for the next binary log index is out of range. Please use a value between '1' and '{}'."
     3568 b"HY000" UNRESOLVED_TABLE_LOCK "Unresolved table name `{}` in locking clause."
     3569 b"HY000" DUPLICATE_TABLE_LOCK "Table {} appears in multiple locking clauses."
     3572 b"HY000" LOCK_NOWAIT "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set."

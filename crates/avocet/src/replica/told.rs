@@ -4,9 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
-use avocet_replicate::{Attachment, Compared, Phase, Rows, Snapshot, TableName, Verdict};
+use avocet_replicate::{
+    Attachment, Compared, Late, LogPlace, Phase, Rows, SemiSync, Snapshot, TableName, Verdict,
+};
 use avocet_session::replication::{
-    CheckedTable, CopyProgress, LeftOut, PromoteOptions, Promotion, ReplicaStatus, Replication, SourceOptions,
+    CheckedTable, CopyProgress, LeftOut, PlaceWait, PromoteOptions, Promotion, ReplicaStatus, Replication,
+    SourceOptions,
 };
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -93,6 +96,11 @@ impl Replication for Replica {
                 .into_iter()
                 .map(|(name, state)| LeftOut { database: name.database, table: name.table, state })
                 .collect(),
+            semi_sync: shown.semi_sync == SemiSync::On,
+            semi_sync_obstacle: match shown.semi_sync {
+                SemiSync::Not(why) => Some(why),
+                SemiSync::Off | SemiSync::On => None,
+            },
             seconds_behind: shown.seconds_behind,
             transactions_behind: ahead.as_ref().and_then(|ahead| ahead.transactions),
             bytes_behind: ahead.as_ref().and_then(|ahead| ahead.bytes),
@@ -183,6 +191,21 @@ impl Replication for Replica {
         // A MariaDB's positions are sets here too.
         let wanted = GtidSet::of_mysql_text(set).ok().or_else(|| set.parse().ok())?;
         Some(self.status.wait_for(&wanted, at_most, stop))
+    }
+
+    fn wait_for_place(
+        &self,
+        file: &str,
+        position: u64,
+        at_most: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> PlaceWait {
+        let place = LogPlace { file: file.to_owned(), offset: position };
+        match self.status.wait_place(&place, at_most, stop) {
+            Some(Ok(moves)) => PlaceWait::Reached(moves),
+            Some(Err(Late)) => PlaceWait::Late,
+            None => PlaceWait::Never,
+        }
     }
 
     fn check(

@@ -15,6 +15,7 @@
 //! 2. A table that is not exactly the source's at the position is withheld from everybody else.
 //! 3. What is not understood stops the stream before its transaction; nothing is passed over.
 
+mod acks;
 mod copied;
 mod rows;
 mod statements;
@@ -38,6 +39,7 @@ use crate::error::{After, ReplicateError, Result};
 use crate::gtid::{Gtid, GtidSet};
 use crate::inbox::{FromStream, Inbox};
 use crate::patterns::Patterns;
+use crate::semisync::Acks;
 use crate::source::{self, Connection, Flavor};
 use crate::state::{LogPlace, State, TableName, TableState};
 use crate::status::{Phase, Status};
@@ -110,9 +112,11 @@ pub enum Announcement {
         place: LogPlace,
         /// What is in force then.
         state: Box<State>,
+        /// Of a semi-synchronous stream.
+        acks: Option<Arc<Acks>>,
     },
-    /// Nothing stands between the last commit and this place in the source's log.
-    Place(LogPlace),
+    /// Nothing stands between the last commit and this place in the source's log; and who is to be told of it.
+    Place { place: LogPlace, acks: Option<Arc<Acks>> },
     /// Another stream begins.
     NoPlace,
 }
@@ -138,6 +142,8 @@ pub struct Follower {
     pub tries_refused: bool,
     /// The longest wait between two attempts to connect.
     pub retry_after: Duration,
+    /// The source's commits are to wait until they are durable here.
+    pub semi_sync: bool,
     pub run: Run,
 }
 
@@ -158,6 +164,10 @@ pub struct Run {
     withheld: std::collections::BTreeSet<TableName>,
     /// Of a source without GTIDs: where the last transaction ends is not known yet, so nothing is committed.
     awaits_place: bool,
+    /// The source can wait for what is durable here, and is to.
+    can_be_acked: bool,
+    /// Of a stream that is semi-synchronous.
+    acks: Option<Arc<Acks>>,
     /// Of a source without GTIDs, by table that waits to be copied: the last event of its rows, as it came.
     unread: HashMap<TableName, Unread>,
 }
@@ -182,6 +192,12 @@ impl Open {
     fn id(&self) -> String {
         self.gtid.as_ref().map_or_else(|| self.place.to_string(), ToString::to_string)
     }
+}
+
+/// Why a stream's events are not handled any more.
+enum Next {
+    Stop,
+    OtherStream,
 }
 
 /// What the next commit has.
@@ -256,15 +272,17 @@ impl Follower {
         let mut back_off = BACK_OFF;
         while !self.inbox.is_stopped() {
             let begin = Instant::now();
-            let error = match self.begin().and_then(|()| self.go_on()) {
-                Ok(()) | Err(ReplicateError::Stopped) => break,
-                Err(error) => error,
+            let ended = match self.begin().and_then(|()| self.go_on()) {
+                Ok(Next::Stop) | Err(ReplicateError::Stopped) => break,
+                Ok(Next::OtherStream) => None,
+                Err(error) => Some(error),
             };
             self.applier.take_back();
             // They have read on; what they sent last may be lost.
             self.state.tables.keys().for_each(|name| self.copies.cancel(name));
             let Run { withheld, unread, .. } = std::mem::take(&mut self.run);
             self.run = Run { withheld, unread, ..Run::default() };
+            let Some(error) = ended else { continue };
             let text = error.to_string();
             match error.after() {
                 After::Halt => {
@@ -354,8 +372,13 @@ impl Follower {
         self.withhold_all();
         self.commit()?;
         self.tell(Announcement::NoPlace);
-        // What is in force here, and what the source has executed by now, is before it.
-        let end = source::log_end(&mut conn)?;
+        let acks = self.acks_of(&mut conn)?;
+        // What is in force here, and what the source has executed by now, is before it. A source whose commits wait for this stream may
+        // not say it before that has begun; then there is nothing to copy, either.
+        let end = match acks {
+            Some(_) => self.state.place.clone().unwrap_or_default(),
+            None => source::log_end(&mut conn)?,
+        };
         let not_before = (!is_new).then(|| Instant::now() + UNSEEN_REST);
         let by_place = self.state.place.as_ref().map(|_| ByPlace { not_before, last_row: None });
         self.watch.begin_stream(&self.state.executed, end, by_place);
@@ -364,8 +387,16 @@ impl Follower {
             Some(place) => stream::From::Place(place.clone()),
             None => stream::From::Gtids(self.state.executed.clone()),
         };
-        stream::start(self.opts.clone(), self.flavor, self.server_id, from, self.inbox.clone());
+        let request = stream::Request {
+            opts: self.opts.clone(),
+            flavor: self.flavor,
+            server_id: self.server_id,
+            from,
+            acks: acks.clone(),
+        };
+        self.run.acks = acks;
         self.status.set_phase(Phase::Following, None);
+        stream::start(request, self.status.clone(), self.inbox.clone());
         Ok(())
     }
 
@@ -439,12 +470,17 @@ impl Follower {
     }
 
     /// Handles what comes, until the stream ends.
-    fn go_on(&mut self) -> Result<()> {
+    fn go_on(&mut self) -> Result<Next> {
         loop {
             if self.inbox.is_stopped() {
-                return self.publish();
+                self.publish()?;
+                return Ok(Next::Stop);
             }
             if self.is_at_boundary() {
+                if self.wants_other_stream() {
+                    self.publish()?;
+                    return Ok(Next::OtherStream);
+                }
                 for name in self.inbox.take_doubted() {
                     self.set_aside(&name, "CHECK REPLICATION has found that it differs from the source's");
                 }
@@ -510,8 +546,10 @@ impl Follower {
             self.run.group.is_changed = true;
         }
         // What the next commit has is not visible before that.
-        if is_idle && self.run.open.is_none() && !self.run.group.is_changed {
-            self.tell(Announcement::Place(self.run.place.clone()));
+        let is_told = is_idle || self.run.acks.is_some();
+        if is_told && self.run.open.is_none() && !self.run.group.is_changed {
+            let acks = self.run.acks.clone().filter(|_| self.state.is_whole());
+            self.tell(Announcement::Place { place: self.run.place.clone(), acks });
         }
         Ok(())
     }
@@ -712,6 +750,7 @@ impl Follower {
             release,
             place: self.run.place.clone(),
             state: Box::new(self.state.clone()),
+            acks: self.run.acks.clone(),
         });
         Ok(())
     }

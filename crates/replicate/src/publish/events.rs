@@ -15,7 +15,7 @@ pub const CHECKSUM: usize = 4;
 /// The event is made for a stream alone.
 const ARTIFICIAL: u16 = 0x20;
 /// The statement needs no default database.
-const SUPPRESS_USE: u16 = 0x08;
+pub const SUPPRESS_USE: u16 = 0x08;
 
 /// Bytes of fixed length in the bodies of kinds of events, as MySQL 9.7 has them.
 const POST_HEADERS: [u8; 42] = [

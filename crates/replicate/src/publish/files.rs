@@ -6,9 +6,13 @@
 //!                                               mark: synced ▲       end ▲ readers may have what is before
 //! ```
 //!
+//! To begin anew: the mark says so │ the index is emptied │ the files are removed │ the first file │ the index │ the mark. Until the index
+//! is empty, whoever comes back after a crash goes on with the old files, which have said how far they go; from then on, with the new.
+//!
 //! A file is whole on disk before the index names it. Behind the mark, an event that is not whole is the end that a crash left, and
 //! is written again; before it, it is damage.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +44,31 @@ pub(super) struct FileEntry {
     pub begun: u32,
 }
 
+/// What a request to begin anew comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reset {
+    Done,
+    /// So many read the log.
+    InUse(usize),
+    /// It was stopped, or nothing is written any more.
+    Stopped,
+}
+
+/// What a purge has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The last file, which is written to.
+    Active(String),
+    /// A file that is read, and what is behind it.
+    InUse {
+        file: String,
+        readers: usize,
+        /// Files that were deleted, of those that were to be.
+        purged: usize,
+        of: usize,
+    },
+}
+
 /// What readers may see.
 pub(super) struct State {
     pub files: Vec<FileEntry>,
@@ -48,7 +77,16 @@ pub(super) struct State {
     pub end: u64,
     /// The number of the last transaction.
     pub last: u64,
+    /// What was in force here of another server before the first transaction.
+    base: GtidSet,
+    /// The number of the first file of a log that is to begin anew.
+    wants_reset: Option<u64>,
+    is_resetting: bool,
+    resets: u64,
     waiting: Vec<Waker>,
+    /// Which file each reader is in.
+    readers: BTreeMap<u64, String>,
+    next_reader: u64,
     /// Whoever asks for a new file waits until the current one is another.
     pub wants_next: bool,
     has_ended: bool,
@@ -56,14 +94,15 @@ pub(super) struct State {
 
 /// In the mark in the place of a file's name, before there is a file.
 pub(super) const NO_FILE: &str = "-";
+/// The same while the log is begun anew: once the index is empty, what files there are were before that. The position is the number of
+/// the first file to come.
+pub(super) const RESET: &str = "=";
 
 pub(super) struct Files {
     pub env: Env,
     pub options: BinlogOptions,
     pub author: Author,
     pub origin: Origin,
-    /// What was in force here of another server before the first transaction.
-    base: GtidSet,
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -154,7 +193,13 @@ impl Files {
         let mark = options.folder.join("binlog.mark");
         let mark = read_file(&*disk, &mark).map_err(|error| of_file("binlog.mark", &error))?;
         let decoded = mark.as_deref().and_then(Mark::decode);
-        let has_begun = mark.is_some() && decoded.as_ref().is_none_or(|mark| mark.file != NO_FILE);
+        let reset = decoded.as_ref().filter(|mark| mark.file == RESET && names.is_empty());
+        if reset.is_some() {
+            remove_files(&env, &options.folder)?;
+        }
+        let is_none = |mark: &Mark| mark.file == NO_FILE || mark.file == RESET;
+        let has_begun = mark.is_some() && !decoded.as_ref().is_some_and(is_none);
+        let before_first = reset.map(|mark| name_of(mark.position.saturating_sub(1)));
         check_index(&disk.list(&options.folder)?, &names, has_begun)?;
         let mark = decoded.unwrap_or_default();
         let mut files = Vec::with_capacity(names.len());
@@ -164,6 +209,7 @@ impl Files {
         let author = Author { server_id: options.server_id, version: options.version.clone() };
         let (base, mark) = match files.last() {
             Some(last) => (last.previous.without(&origin), mark),
+            None if before_first.is_some() => (GtidSet::default(), mark),
             None => {
                 let Base { executed, ts, lacks_some } = options.base.clone();
                 (executed, Mark { ts: ts.0, number: lacks_some.into(), ..mark })
@@ -191,16 +237,22 @@ impl Files {
             open = Some((file, end));
         }
         let state = State {
-            current: files.last().map(|last| last.name.clone()).unwrap_or_default(),
+            current: files.last().map(|last| last.name.clone()).or(before_first).unwrap_or_default(),
             end: open.as_ref().map_or(0, |(_, end)| *end),
             files,
             last: resumed.number,
+            base,
+            wants_reset: None,
+            is_resetting: false,
+            resets: 0,
             waiting: Vec::new(),
+            readers: BTreeMap::new(),
+            next_reader: 0,
             wants_next: false,
             has_ended: false,
         };
         let (state, moved) = (Mutex::new(state), Condvar::new());
-        let files = Self { env, options, author, origin, base, state, moved };
+        let files = Self { env, options, author, origin, state, moved };
         Ok(Resumed { files: Arc::new(files), open, mark: resumed, sequence })
     }
 
@@ -216,8 +268,8 @@ impl Files {
         self.origin.to_string()
     }
 
-    fn set_of(&self, last: u64) -> GtidSet {
-        let mut set = self.base.clone();
+    fn set_of(&self, base: &GtidSet, last: u64) -> GtidSet {
+        let mut set = base.clone();
         if last > 0 {
             set.add_range(&self.origin, 1, last);
         }
@@ -225,7 +277,8 @@ impl Files {
     }
 
     pub fn executed(&self) -> GtidSet {
-        self.set_of(self.state().last)
+        let state = self.state();
+        self.set_of(&state.base, state.last)
     }
 
     pub fn purged(&self) -> GtidSet {
@@ -269,7 +322,7 @@ impl Files {
         if disk.exists(&path)? {
             disk.remove(&path)?;
         }
-        let previous = self.set_of(number);
+        let previous = self.set_of(&self.state().base, number);
         let mut head = MAGIC.to_vec();
         self.author.format_description(&mut head, now, 4);
         let at = head.len() as u64;
@@ -307,30 +360,39 @@ impl Files {
         file.sync_data()
     }
 
-    pub fn purge_to(&self, name: &str) -> Option<io::Result<()>> {
-        let at = self.state().files.iter().position(|file| file.name == name)?;
-        Some(self.purge(at))
+    pub fn purge_to(&self, name: &str) -> Option<io::Result<Option<Kept>>> {
+        let state = self.state();
+        let at = state.files.iter().position(|file| file.name == name)?;
+        Some(self.purge(state, at, at))
     }
 
     /// The last transaction of a file was before the next one began.
-    pub fn purge_before(&self, seconds: u64) -> io::Result<()> {
-        let count = {
-            let state = self.state();
-            state.files.windows(2).take_while(|pair| u64::from(pair[1].begun) <= seconds).count()
-        };
-        self.purge(count)
+    pub fn purge_before(&self, seconds: u64) -> io::Result<Option<Kept>> {
+        let now = self.env.clock.wall_us().div_euclid(1_000_000).max(0) as u64;
+        let state = self.state();
+        let count = state.files.windows(2).take_while(|pair| u64::from(pair[1].begun) <= seconds).count();
+        let is_all = count + 1 == state.files.len();
+        let active = state.current.clone();
+        // As MySQL counts: the last file was to be deleted, too, if nothing can be written to it before that moment.
+        let kept = self.purge(state, count, count + usize::from(is_all && now <= seconds))?;
+        Ok(kept.or(is_all.then_some(Kept::Active(active))))
     }
 
-    fn purge(&self, count: usize) -> io::Result<()> {
-        if count == 0 {
-            return Ok(());
+    /// Deletes so many files, but none that is read, and none behind that. `of`: how many there were to be deleted.
+    fn purge(&self, mut state: MutexGuard<'_, State>, count: usize, of: usize) -> io::Result<Option<Kept>> {
+        let readers = |name: &str| state.readers.values().filter(|read| *read == name).count();
+        let purged = state.files[..count].iter().take_while(|file| readers(&file.name) == 0).count();
+        let kept = (purged < count).then(|| {
+            let file = state.files[purged].name.clone();
+            Kept::InUse { readers: readers(&file), file, purged, of }
+        });
+        if purged > 0 {
+            let gone: Vec<FileEntry> = state.files.drain(..purged).collect();
+            self.write_index(&state.files)?;
+            drop(state);
+            gone.iter().try_for_each(|file| self.env.disk.remove(&self.path(&file.name)))?;
         }
-        let mut state = self.state();
-        let gone: Vec<FileEntry> = state.files.drain(..count).collect();
-        self.write_index(&state.files)?;
-        drop(state);
-        // Whoever reads one has it open.
-        gone.iter().try_for_each(|file| self.env.disk.remove(&self.path(&file.name)))
+        Ok(kept)
     }
 
     pub fn wait_for(&self, set: &GtidSet, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
@@ -338,7 +400,7 @@ impl Files {
         let until = Instant::now().checked_add(at_most);
         let mut state = self.state.lock();
         loop {
-            if self.set_of(state.last).contains_all(set) {
+            if self.set_of(&state.base, state.last).contains_all(set) {
                 return true;
             }
             let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
@@ -364,6 +426,53 @@ impl Files {
         true
     }
 
+    /// The log begins anew, with a file of this number, when all is told that is durable; but not while somebody reads it.
+    pub fn reset(&self, first: u64, stop: &dyn Fn() -> bool) -> Reset {
+        const LOOK: Duration = Duration::from_millis(50);
+        let mut state = self.state.lock();
+        if !state.readers.is_empty() {
+            return Reset::InUse(state.readers.len());
+        }
+        let before = state.resets;
+        state.wants_reset = Some(first);
+        while state.resets == before {
+            if state.has_ended || (stop() && !state.is_resetting) {
+                state.wants_reset = None;
+                return Reset::Stopped;
+            }
+            self.moved.wait_for(&mut state, LOOK);
+        }
+        Reset::Done
+    }
+
+    /// The number of the first file, if somebody waits for the log to begin anew; nobody begins to read it from now on.
+    pub fn begin_reset(&self) -> Option<u64> {
+        let mut state = self.state();
+        state.is_resetting = state.wants_reset.is_some();
+        state.wants_reset
+    }
+
+    /// Removes all files, and makes the first one of a log without transactions. The mark must say so.
+    pub fn begin_anew(&self, first: u64, now: u32) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+        {
+            let mut state = self.state();
+            self.write_index(&[])?;
+            state.files.clear();
+            (state.base, state.last) = (GtidSet::default(), 0);
+            state.current = name_of(first.saturating_sub(1));
+        }
+        remove_files(&self.env, &self.options.folder)?;
+        self.begin_file(0, now)
+    }
+
+    /// The log has begun anew.
+    pub fn end_reset(&self) {
+        let mut state = self.state();
+        (state.wants_reset, state.is_resetting) = (None, false);
+        state.resets += 1;
+        self.wake(state);
+    }
+
     /// Wakes when there is more than this, or never will be. True if there is already.
     pub fn wake_beyond(&self, file: &str, position: u64, waker: &Waker) -> bool {
         let mut state = self.state();
@@ -380,9 +489,52 @@ impl Files {
     }
 }
 
+/// Somebody who reads a file: it is not purged meanwhile.
+pub(super) struct Reading {
+    files: Arc<Files>,
+    id: u64,
+}
+
+impl Reading {
+    /// `None` if the log is about to begin anew.
+    pub fn begin(files: &Arc<Files>, file: &str) -> Option<Self> {
+        let mut state = files.state();
+        if state.wants_reset.is_some() {
+            return None;
+        }
+        let id = state.next_reader;
+        state.next_reader += 1;
+        state.readers.insert(id, file.to_owned());
+        drop(state);
+        Some(Self { files: files.clone(), id })
+    }
+
+    /// Goes on to another file.
+    pub fn go_on(&self, state: &mut State, file: &str) {
+        state.readers.insert(self.id, file.to_owned());
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.files.state().readers.remove(&self.id);
+    }
+}
+
 fn next_name(last: &str) -> String {
     let number: u64 = last.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
-    format!("binlog.{:06}", number + 1)
+    name_of(number + 1)
+}
+
+fn name_of(number: u64) -> String {
+    format!("binlog.{number:06}")
+}
+
+fn remove_files(env: &Env, folder: &Path) -> io::Result<()> {
+    let names = env.disk.list(folder)?;
+    let mut files = names.iter().filter(|name| number_in(name).is_some());
+    files.try_for_each(|name| env.disk.remove(&folder.join(name)))?;
+    env.disk.sync_dir(folder)
 }
 
 /// Reads events one after the other.

@@ -9,6 +9,7 @@
 //! - `files`: the log's files: what is in them, the index, purging
 //! - `writer`: the thread that turns changes into events
 //! - `reader`: what a replica gets
+//! - `shown`: what SHOW BINLOG EVENTS tells
 //!
 //! Invariants:
 //! 1. A transaction's number follows from its place in the redo log: whoever converts a part of that again, after a crash, comes
@@ -20,6 +21,7 @@ mod events;
 mod files;
 mod reader;
 mod rows;
+mod shown;
 mod writer;
 
 use std::io;
@@ -38,8 +40,9 @@ use crate::gtid::GtidSet;
 
 pub use events::decode_gtids;
 use files::Files;
-pub use files::LogFile;
+pub use files::{Kept, LogFile, Reset};
 pub use reader::{Dump, DumpError, From, Step};
+pub use shown::{LoggedEvent, LoggedEvents};
 use writer::Writer;
 
 /// With what a binary log begins that has no files yet.
@@ -271,13 +274,20 @@ impl Log {
         self.0.list()
     }
 
-    /// Deletes the files before this one. `None` if there is no such file.
-    pub fn purge_to(&self, name: &str) -> Option<std::io::Result<()>> {
+    /// Deletes the files before this one, up to one that is read; says what is kept of them. `None` if there is no such file.
+    ///
+    /// # Errors
+    /// Files that cannot be deleted.
+    pub fn purge_to(&self, name: &str) -> Option<std::io::Result<Option<Kept>>> {
         self.0.purge_to(name)
     }
 
-    /// Deletes the files whose last transaction is older than this, in seconds since 1970.
-    pub fn purge_before(&self, seconds: u64) -> std::io::Result<()> {
+    /// Deletes the files whose last transaction is older than this, in seconds since 1970, up to one that is read or written to; says
+    /// which that is.
+    ///
+    /// # Errors
+    /// Files that cannot be deleted.
+    pub fn purge_before(&self, seconds: u64) -> std::io::Result<Option<Kept>> {
         self.0.purge_before(seconds)
     }
 
@@ -286,9 +296,23 @@ impl Log {
         self.0.rotate(stop)
     }
 
+    /// Begins anew, with a file of this number and without transactions: those that are committed by now will never be in it. Not while
+    /// somebody reads it. Blocks.
+    pub fn reset(&self, first: u64, stop: &dyn Fn() -> bool) -> Reset {
+        self.0.reset(first, stop)
+    }
+
     /// Waits until transactions are in it, but for no longer than this; whether they are.
     pub fn wait_for(&self, set: &GtidSet, at_most: std::time::Duration, stop: &dyn Fn() -> bool) -> bool {
         self.0.wait_for(set, at_most, stop)
+    }
+
+    /// What is in a file, the first one if none is named, from a position on.
+    ///
+    /// # Errors
+    /// What MySQL says behind error 1220.
+    pub fn events(&self, file: Option<&str>, from: u64) -> Result<LoggedEvents, String> {
+        LoggedEvents::open(&self.0, file, from)
     }
 
     /// What a replica asks for.

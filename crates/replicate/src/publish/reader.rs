@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use avocet_base::env::DiskFile;
 
 use super::events::{CHECKSUM, HEADER, crc32, number_of};
-use super::files::{Events, Files, damaged};
+use super::files::{Events, Files, Reading, damaged};
 use crate::binlog::kind;
 use crate::gtid::{Gtid, GtidSet, Origin};
 
@@ -38,6 +38,7 @@ pub enum Step {
 /// A replica's place in the log.
 pub struct Dump {
     files: Arc<Files>,
+    reading: Reading,
     name: String,
     file: Arc<dyn DiskFile>,
     at: u64,
@@ -85,10 +86,13 @@ impl Dump {
                 (found.name.clone(), at, GtidSet::default())
             }
         };
+        let reading = Reading::begin(&files, &name);
+        let reading = reading.ok_or_else(|| DumpError("the binary log is about to begin anew".into()))?;
         let file = files.env.disk.open(&files.path(&name), false);
         let file = file.map_err(|error| DumpError(format!("could not open log file: {error}")))?;
         Ok(Self {
             files,
+            reading,
             name,
             file,
             at,
@@ -230,15 +234,16 @@ impl Dump {
     /// At the end of a file: the next one, if there is one.
     fn go_on(&mut self) -> io::Result<bool> {
         let next = {
-            let state = self.files.state();
+            let mut state = self.files.state();
             let at = state.files.iter().position(|file| file.name == self.name);
-            match at {
+            let next = match at {
                 Some(at) => state.files.get(at + 1).map(|file| file.name.clone()),
-                // It was purged meanwhile: the one behind it is the first that is left.
+                // It was purged before it was known to be read: the one behind it is the first that is left.
                 None => {
                     state.files.first().filter(|first| first.name > self.name).map(|file| file.name.clone())
                 }
-            }
+            };
+            next.inspect(|next| self.reading.go_on(&mut state, next))
         };
         let Some(next) = next else { return Ok(false) };
         if self.passed.is_some_and(|kind| kind != kind::ROTATE) {

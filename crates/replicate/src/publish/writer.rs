@@ -15,7 +15,7 @@ use avocet_types::{RowRef, TableDef};
 
 use super::BinlogOptions;
 use super::events::{GTID_LEN, GtidEvent};
-use super::files::{Files, Mark, NO_FILE, Resumed};
+use super::files::{Files, Mark, NO_FILE, RESET, Resumed};
 use super::rows::{RowCoding, put_packed};
 use crate::binlog::kind;
 
@@ -71,8 +71,10 @@ impl Writer {
             Some(open) => open,
             None => {
                 let now = seconds(files.env.clock.wall_us());
-                // Whoever finds a file has to know what is before it.
-                files.put_mark(&Mark { file: NO_FILE.into(), ..mark.clone() })?;
+                // Whoever finds a file has to know what is before it; of a log that begins anew, the mark has said it.
+                if mark.file != RESET {
+                    files.put_mark(&Mark { file: NO_FILE.into(), ..mark.clone() })?;
+                }
                 let (file, written) = files.begin_file(mark.number, now)?;
                 mark.file.clone_from(&files.state().current);
                 mark.position = written;
@@ -124,6 +126,11 @@ impl Writer {
             // Nothing is told at the moment that would begin with it.
             if self.is_whole && self.files.state().wants_next {
                 self.rotate()?;
+            }
+            if self.is_whole
+                && let Some(first) = self.files.begin_reset()
+            {
+                self.reset(first)?;
             }
             if !has_told && stream.passed_over() > 0 {
                 has_told = true;
@@ -208,6 +215,21 @@ impl Writer {
         if expire > 0 {
             self.files.purge_before(u64::from(now).saturating_sub(expire))?;
         }
+        Ok(())
+    }
+
+    /// All that was told by now is forgotten: the next transaction is the first, in a file of this number.
+    fn reset(&mut self, first: u64) -> io::Result<()> {
+        let now = seconds(self.files.env.clock.wall_us());
+        self.publish()?;
+        let mark = Mark { file: RESET.into(), position: first, ts: self.mark.ts, number: 0 };
+        self.files.put_mark(&mark)?;
+        let (file, written) = self.files.begin_anew(first, now)?;
+        (self.file, self.written, self.sequence) = (file, written, 1);
+        self.mark = Mark { file: self.files.state().current.clone(), position: written, ..mark };
+        self.files.put_mark(&self.mark)?;
+        self.is_synced = true;
+        self.files.end_reset();
         Ok(())
     }
 
@@ -374,9 +396,133 @@ mod tests {
 
     use avocet_base::env::SimDisk;
 
-    use super::super::Base;
+    use super::super::{Base, From, Kept, Log};
     use super::*;
     use crate::gtid::GtidSet;
+
+    fn options(base: Base) -> BinlogOptions {
+        BinlogOptions {
+            folder: PathBuf::from("/data/binlog"),
+            server_id: 7,
+            version: "8.4.0-avocet".into(),
+            max_file_bytes: 1 << 30,
+            expire_seconds: 0,
+            base,
+        }
+    }
+
+    #[test]
+    fn a_log_that_begins_anew_does_so_wholly_or_not_at_all() {
+        let before: GtidSet = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3".parse().expect("a set");
+        let base = Base { executed: before.clone(), ts: Timestamp(77), lacks_some: true };
+        let run = |disk: &SimDisk| -> io::Result<()> {
+            let mut writer = Writer::open(options(base.clone()), disk.env())?;
+            writer.rotate()?;
+            writer.rotate()?;
+            writer.mark.ts = 90;
+            writer.reset(7)
+        };
+        let last_sync = {
+            let disk = SimDisk::new();
+            run(&disk).expect("a log that has begun anew");
+            disk.syncs()
+        };
+        let mut seen = Vec::new();
+        for cut in 0..=last_sync {
+            let disk = SimDisk::new();
+            disk.cut_at_sync(cut);
+            let _ = run(&disk);
+            let disk = disk.crash(0);
+            // Whoever opens it again says what was before the old log.
+            let writer = Writer::open(options(base.clone()), disk.env()).expect("a log");
+            let files = writer.files();
+            let is_new = files.executed().is_empty();
+            match is_new {
+                true => {
+                    assert_eq!((writer.mark.ts, writer.mark.number, writer.sequence), (90, 0, 1), "{cut}");
+                    assert_eq!(writer.mark.file, "binlog.000007");
+                    assert_eq!(files.list().len(), 1);
+                }
+                false => {
+                    assert_eq!((writer.mark.number, writer.sequence), (1, 1), "{cut}");
+                    assert!(files.executed().contains_all(&before));
+                }
+            }
+            seen.push(is_new);
+        }
+        assert!(seen.is_sorted() && seen.contains(&true) && seen.contains(&false), "{seen:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_not_purged() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        let log = Log(writer.files().clone());
+        let (file, readers) = ("binlog.000001".to_owned(), 1);
+        let dump = log.dump(From::Position(file.clone(), 4), false).expect("a reader");
+        writer.rotate().and_then(|()| writer.rotate()).expect("files");
+        let purge_to =
+            |name: &str| log.purge_to(name).map(|purged| purged.expect("files that can be deleted"));
+        let names = || log.files().into_iter().map(|file| file.name).collect::<Vec<_>>();
+        assert_eq!(purge_to("binlog.000003"), Some(Some(Kept::InUse { file, readers, purged: 0, of: 2 })));
+        assert_eq!(names(), ["binlog.000001", "binlog.000002", "binlog.000003"]);
+        assert_eq!(purge_to("binlog.000001"), Some(None));
+        assert_eq!(purge_to("binlog.000004"), None);
+        drop(dump);
+        assert_eq!(purge_to("binlog.000002"), Some(None));
+        let before = |seconds| log.purge_before(seconds).expect("files that can be deleted");
+        assert_eq!(before(0), None, "none is as old");
+        assert_eq!(names(), ["binlog.000002", "binlog.000003"]);
+        assert_eq!(before(u64::from(u32::MAX)), Some(Kept::Active("binlog.000003".into())));
+        assert_eq!(names(), ["binlog.000003"]);
+    }
+
+    #[test]
+    fn events_are_told_from_a_position_on() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        writer.rotate().expect("a file");
+        let log = Log(writer.files().clone());
+        let told = |file: Option<&str>, from| {
+            let mut all = Vec::new();
+            let mut events = log.events(file, from)?;
+            while events.next(&mut all)? {}
+            Ok::<_, String>(all.into_iter().map(|event| (event.kind, event.position)).collect::<Vec<_>>())
+        };
+        let all = told(None, 0).expect("events");
+        let [("Format_desc", 4), ("Previous_gtids", previous), ("Rotate", rotate)] = all[..] else {
+            panic!("{all:?}")
+        };
+        let (all, one) = (Ok(all.clone()), "binlog.000001");
+        for from in 0..=4 {
+            assert_eq!(told(Some(one), from), all);
+        }
+        // Within a file's head, a position stands for the event behind it.
+        for from in 5..=previous {
+            assert_eq!(
+                told(Some("/any/folder/binlog.000001"), from),
+                Ok(all.clone().expect("events")[1..].to_vec())
+            );
+        }
+        assert_eq!(told(Some(one), previous + 1), Ok(vec![("Rotate", rotate)]));
+        assert_eq!(told(Some(one), rotate), Ok(vec![("Rotate", rotate)]));
+        let invalid = |from| {
+            format!("Error reading Log_event at position {from}: Failed decoding event: Event invalid")
+        };
+        assert_eq!(told(Some(one), rotate + 1), Err(invalid(rotate + 1)));
+        for from in [1 << 20, i64::MAX as u64 - 1] {
+            assert_eq!(told(Some(one), from), Ok(Vec::new()));
+        }
+        assert!(
+            told(Some(one), i64::MAX as u64).is_err_and(|why| why.ends_with("I/O error reading log event"))
+        );
+        assert_eq!(told(Some("binlog.000003"), 0), Err("Could not find target log".into()));
+        assert_eq!(told(Some(""), 0), Err("Could not find target log".into()));
+        // A file that was damaged since.
+        let file = disk.env().disk.open(&options(Base::default()).folder.join(one), true).expect("a file");
+        file.write_at(&[0xff], rotate + 20).expect("written");
+        assert_eq!(told(Some(one), 0), Err(invalid(rotate)));
+    }
 
     #[test]
     fn a_log_begins_behind_what_another_server_has_done() {
@@ -386,14 +532,7 @@ mod tests {
                 .expect("a set");
         for lacks_some in [false, true] {
             let base = Base { executed: before.clone(), ts: Timestamp(77), lacks_some };
-            let options = BinlogOptions {
-                folder: PathBuf::from("/data/binlog"),
-                server_id: 7,
-                version: "8.4.0-avocet".into(),
-                max_file_bytes: 1 << 30,
-                expire_seconds: 0,
-                base,
-            };
+            let options = options(base);
             let last_sync = {
                 let disk = SimDisk::new();
                 Writer::open(options.clone(), disk.env()).expect("a log");

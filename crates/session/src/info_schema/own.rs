@@ -66,6 +66,8 @@ fn replication() -> Rowset {
             ("log_position", COUNT),
             ("source_log_file", varchar(255)),
             ("source_log_position", COUNT),
+            ("semi_sync", varchar(3)),
+            ("semi_sync_obstacle", LONG_TEXT),
         ],
     )
 }
@@ -98,6 +100,8 @@ fn fill_replication(session: &Session, rows: &mut Rowset) {
         Datum::UInt(status.log_position),
         optional(end_file),
         count(end_position),
+        text(if status.semi_sync { "ON" } else { "OFF" }),
+        optional(status.semi_sync_obstacle),
     ]);
 }
 

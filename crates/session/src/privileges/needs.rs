@@ -255,6 +255,7 @@ impl Needs {
                 };
                 self.server(Privileges::RELOAD | one);
             }
+            S::ResetLogs { .. } => self.server(Privileges::RELOAD | Privileges::FLUSH_TABLES),
             S::Do(exprs) => Reader::new(self, STATEMENT).exprs(exprs),
             S::Call { name, arguments } => {
                 if let Some(database) = self.database_of(name) {
@@ -634,6 +635,7 @@ impl Needs {
             ShowKind::Grants { .. } | ShowKind::CreateUser(_) => {}
             // They list what the account may see.
             ShowKind::Databases | ShowKind::Processlist { .. } => {}
+            ShowKind::LogEvents(_) => self.server(Privileges::REPLICATION_SLAVE),
             ShowKind::Other(words) => match words.as_str() {
                 "MASTER STATUS" | "BINARY LOG STATUS" | "BINARY LOGS" | "MASTER LOGS" | "REPLICA STATUS"
                 | "SLAVE STATUS" => {

@@ -109,14 +109,9 @@ impl Session {
         statement: &Text<'_>,
     ) -> Result<Rowset, SqlError> {
         let mut rows = Rowset::new("", &[("Level", varchar(7)), ("Code", COUNT), ("Message", varchar(512))]);
-        let number = |expr: &avocet_sql::parse::ast::Expr| match self.constant(expr, statement)? {
-            Datum::Int(v) => Ok(v.max(0) as usize),
-            Datum::UInt(v) => Ok(v as usize),
-            _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"LIMIT"])),
-        };
         let (skip, take) = match limit {
             None => (0, usize::MAX),
-            Some(limit) => (limit.offset.as_ref().map_or(Ok(0), number)?, number(&limit.count)?),
+            Some(limit) => self.limits(limit, statement)?,
         };
         let conditions = self.conditions.iter().filter(|c| !errors_only || c.level == Level::Error);
         for condition in conditions.skip(skip).take(take) {
@@ -128,6 +123,16 @@ impl Session {
             rows.push(vec![text(level), Datum::UInt(condition.errno.into()), text(&condition.message)]);
         }
         Ok(rows)
+    }
+
+    /// How many rows to leave out, and how many to take.
+    pub(super) fn limits(&self, limit: &Limit, statement: &Text<'_>) -> Result<(usize, usize), SqlError> {
+        let number = |expr: &avocet_sql::parse::ast::Expr| match self.constant(expr, statement)? {
+            Datum::Int(v) => Ok(v.max(0) as usize),
+            Datum::UInt(v) => Ok(v as usize),
+            _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"LIMIT"])),
+        };
+        Ok((limit.offset.as_ref().map_or(Ok(0), number)?, number(&limit.count)?))
     }
 
     fn show_processlist(&self, full: bool) -> Rowset {

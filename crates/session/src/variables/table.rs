@@ -257,6 +257,8 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("read_rnd_buffer_size", Both, ANY, "262144", Inert),
     line("require_secure_transport", Global, Bool, "OFF", Server(|s, v| s.require_secure_transport = on(v))),
     line("resultset_metadata", Session, Enum(&["FULL", "NONE"]), "FULL", OnlyDefault),
+    line("rpl_semi_sync_replica_enabled", Global, Bool, "OFF", Server(|s, v| s.semi_sync_replica = on(v))),
+    line("rpl_semi_sync_replica_trace_level", Global, ANY, "32", Inert),
     fixed("secure_file_priv", Global, NullableText, ""),
     line("server_id", Global, ANY, "1", Inert),
     fixed("server_uuid", Global, Text, "00000000-0000-0000-0000-000000000000"),

@@ -317,7 +317,7 @@ impl<'f, 'q> Reader<'f, 'q> {
         self.facts.needs.add(needs);
         self.facts.changes.add(changes);
         self.facts.asks_version |= function == F::Version;
-        self.facts.waits |= matches!(function, F::Sleep | F::WaitForExecutedGtidSet);
+        self.facts.waits |= matches!(function, F::Sleep | F::WaitForExecutedGtidSet | F::SourcePosWait);
         self.facts.deterministic &=
             function.info().volatility != Volatility::Volatile && function != F::Sysdate;
     }

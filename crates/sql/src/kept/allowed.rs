@@ -33,6 +33,7 @@ const NEVER: &[Function] = &[
     Function::IsFreeLock,
     Function::IsUsedLock,
     Function::WaitForExecutedGtidSet,
+    Function::SourcePosWait,
 ];
 
 /// Functions of the time and the session, and random ones: they give a default, and nothing that is to hold later.

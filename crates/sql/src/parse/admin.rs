@@ -264,6 +264,7 @@ impl Parser<'_> {
                 Ok(ShowKind::Errors { limit: self.optional_limit()? })
             }
             "COUNT" => self.show_count(),
+            "BINLOG" | "RELAYLOG" => self.show_log_events(word == "RELAYLOG"),
             "GRANTS" => {
                 self.advance();
                 let user = if self.eat("FOR") { Some(self.user_name()?) } else { None };
@@ -276,6 +277,19 @@ impl Parser<'_> {
             }
             _ => Ok(ShowKind::Other(self.rest_of_show())),
         }
+    }
+
+    /// `BINLOG EVENTS …`, `RELAYLOG EVENTS … [FOR CHANNEL 'name']`
+    fn show_log_events(&mut self, is_relay: bool) -> ParseResult<ShowKind> {
+        self.advance();
+        self.expect("EVENTS")?;
+        let file = if self.eat("IN") { Some(self.string()?) } else { None };
+        let from = if self.eat("FROM") { Some(self.unsigned()?) } else { None };
+        let limit = self.optional_limit()?;
+        if is_relay {
+            self.only_channel()?;
+        }
+        Ok(ShowKind::LogEvents(Box::new(LogEvents { is_relay, file, from, limit })))
     }
 
     /// `COUNT(*) WARNINGS | ERRORS`

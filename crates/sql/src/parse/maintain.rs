@@ -1,9 +1,11 @@
-//! FLUSH, PURGE BINARY LOGS, ANALYZE, CHECK, CHECKSUM and OPTIMIZE.
+//! FLUSH, PURGE and RESET of the binary log, ANALYZE, CHECK, CHECKSUM and OPTIMIZE.
+
+use avocet_types::error::ErrorCode;
 
 use crate::parse::ast::{Expr, ExprKind, ObjectName};
 use crate::parse::error::ParseResult;
 use crate::parse::parser::Parser;
-use crate::parse::refuse::unserved;
+use crate::parse::refuse::{refused, unserved};
 use crate::parse::statement::{PurgeLogs, StatementKind};
 
 /// What FLUSH may name besides tables.
@@ -36,6 +38,17 @@ impl Parser<'_> {
         let what = FLUSHED.iter().find(known).ok_or_else(|| self.error())?;
         what.split(' ').for_each(|_| self.advance());
         Ok(what)
+    }
+
+    /// After RESET BINARY LOGS AND GTIDS: `[TO n]`.
+    pub(super) fn reset_logs(&mut self) -> ParseResult<StatementKind> {
+        /// As far as MySQL numbers files.
+        const LAST: u64 = 2_000_000_000;
+        let first = if self.eat("TO") { self.unsigned()? } else { 1 };
+        if !(1..=LAST).contains(&first) {
+            return Err(refused(ErrorCode::RESET_SOURCE_TO_VALUE_OUT_OF_RANGE.with(&[&first, &LAST])));
+        }
+        Ok(StatementKind::ResetLogs { first })
     }
 
     /// After PURGE BINARY LOGS.

@@ -273,6 +273,7 @@ impl Parser<'_> {
             "START" if self.eat("REPLICA") => self.start_replica()?,
             "STOP" if self.eat("REPLICA") => self.stop_replica()?,
             "RESET" if self.eat("REPLICA") => self.reset_replica()?,
+            "RESET" if self.eat_all(&["BINARY", "LOGS", "AND", "GTIDS"]) => self.reset_logs()?,
             "PURGE" if self.eat_all(&["BINARY", "LOGS"]) => self.purge_logs()?,
             "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
             "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"

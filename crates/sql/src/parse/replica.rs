@@ -223,7 +223,7 @@ impl Parser<'_> {
     }
 
     /// The default channel is the only one.
-    fn only_channel(&mut self) -> ParseResult<()> {
+    pub(super) fn only_channel(&mut self) -> ParseResult<()> {
         match self.channel()? {
             Some(name) => Err(refused(ErrorCode::REPLICA_CHANNEL_DOES_NOT_EXIST.with(&[&name]))),
             None => Ok(()),

@@ -223,6 +223,10 @@ pub enum StatementKind {
     Flush(Vec<&'static str>),
     /// PURGE BINARY LOGS
     PurgeLogs(PurgeLogs),
+    /// RESET BINARY LOGS AND GTIDS, and the number of the file that is the first then.
+    ResetLogs {
+        first: u64,
+    },
     /// All that is persisted if no variable is named.
     ResetPersist {
         name: Option<String>,
@@ -554,6 +558,8 @@ pub enum ShowKind {
     Triggers {
         database: Option<Ident>,
     },
+    /// `BINLOG EVENTS`, `RELAYLOG EVENTS`
+    LogEvents(Box<LogEvents>),
     /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, PROCEDURE STATUS,
     /// FUNCTION STATUS, OPEN TABLES, ENGINE … STATUS, PROFILES, …: the words after SHOW, in upper case.
     Other(String),
@@ -576,6 +582,7 @@ impl ShowKind {
                 | Self::Engines
                 | Self::Plugins
                 | Self::Privileges
+                | Self::LogEvents(_)
         )
     }
 
@@ -583,6 +590,16 @@ impl ShowKind {
     pub fn has_pattern(&self) -> bool {
         self.has_filter() && !matches!(self, Self::Indexes { .. })
     }
+}
+
+/// `EVENTS [IN 'file'] [FROM position] [LIMIT …]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogEvents {
+    /// Of the log that a replica keeps of its source's.
+    pub is_relay: bool,
+    pub file: Option<String>,
+    pub from: Option<u64>,
+    pub limit: Option<Limit>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -389,6 +389,8 @@ functions! {
     IsUsedLock ["IS_USED_LOCK"] 1..=1, [Chars], Ret::UInt, Own, Volatile, func::host::is_used_lock;
     WaitForExecutedGtidSet ["WAIT_FOR_EXECUTED_GTID_SET"] 1..=2, [Chars, Double], Ret::Int, Own, Volatile,
         func::host::wait_for_executed_gtid_set;
+    SourcePosWait ["SOURCE_POS_WAIT", "MASTER_POS_WAIT"] 2..=4, [Chars, Int, Double, Chars], Ret::Int, Own, Volatile,
+        func::host::source_pos_wait;
     GtidSubset ["GTID_SUBSET"] 2..=2, [Chars], Ret::Int, Strict, Immutable, func::gtid::subset;
     GtidSubtract ["GTID_SUBTRACT"] 2..=2, [Chars], Ret::Ascii(ret::len_gtids), Own, Immutable, func::gtid::subtract;
     StatementDigest ["STATEMENT_DIGEST"] 1..=1, [Chars], Ret::Ascii(ret::len_64), Partial, Statement,

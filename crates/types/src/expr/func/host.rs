@@ -69,6 +69,42 @@ pub(crate) fn wait_for_executed_gtid_set<'a>(
     Ok(Datum::Int(i64::from(!arrived)))
 }
 
+/// How often what is visible here of a source's log moved until it was at a place; -1 after the time, NULL if nothing moves there. A time
+/// of 0 has no end.
+pub(crate) fn source_pos_wait<'a>(
+    args: Args<'_, 'a>,
+    _: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let timeout = match args.get(2) {
+        Some(Datum::Double(seconds)) if *seconds < 0.0 => {
+            let wrong = EvalError::WrongArguments("SOURCE_POS_WAIT.");
+            if ctx.sql_mode.is_strict() {
+                return Err(wrong);
+            }
+            ctx.note(&wrong);
+            return Ok(Datum::Null);
+        }
+        Some(Datum::Double(seconds)) => {
+            Duration::try_from_secs_f64(*seconds).ok().filter(|timeout| !timeout.is_zero())
+        }
+        _ => None,
+    };
+    // The default channel is the only one.
+    let is_ours = args.get(3).is_none_or(|channel| matches!(channel, Datum::Str(name) if name.is_empty()));
+    let position = match args[1] {
+        Datum::Int(position) => u64::try_from(position).ok(),
+        Datum::UInt(position) => Some(position),
+        _ => None,
+    };
+    match (&args[0], position, &ctx.host) {
+        (Datum::Str(file), Some(position), Some(host)) if is_ours && !file.is_empty() => {
+            Ok(host.wait_for_place(file, position, timeout)?.map_or(Datum::Null, Datum::Int))
+        }
+        _ => Ok(Datum::Null),
+    }
+}
+
 /// 1 if it was the session's, 0 if it is another's, NULL if nobody has it.
 pub(crate) fn release_lock<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     with_lock(args, ctx, |host, name| Ok(host.release_lock(name).map(i64::from)))
