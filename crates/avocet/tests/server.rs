@@ -232,8 +232,8 @@ fn blocks_and_checkpoints_live_in_an_object_store() {
 type ShownEvent = (u64, String, u64, String);
 
 fn log_events(conn: &mut Conn, rest: &str) -> Result<Vec<ShownEvent>, u16> {
-    let rows: mysql::Result<Vec<(String, u64, String, u32, u64, String)>> =
-        conn.query(format!("SHOW BINLOG EVENTS {rest}"));
+    type Event = (String, u64, String, u32, u64, String);
+    let rows: mysql::Result<Vec<Event>> = conn.query(format!("SHOW BINLOG EVENTS {rest}"));
     match rows {
         Ok(rows) => Ok(rows.into_iter().map(|(_, at, kind, _, end, info)| (at, kind, end, info)).collect()),
         Err(mysql::Error::MySqlError(error)) => Err(error.code),

@@ -98,3 +98,33 @@ fn a_query_of_more_rows_than_were_thought_goes_on_elsewhere() {
     assert_eq!(client.run(many).lines().count(), 1_000_000);
     assert_eq!(analytic(&mut client), before);
 }
+
+/// A call that makes twice of what it gets, within itself, is what memory could be filled with by one statement.
+#[test]
+fn values_that_functions_make_fit_a_packet() {
+    let nested = |function: &str, inner: &str, times: usize| {
+        format!("{}{inner}{}", format!("{function}(").repeat(times), ")".repeat(times))
+    };
+    let mut client = Client::new();
+    for (function, inner, times) in [
+        ("HEX", "'a'", 40),
+        ("QUOTE", "'\\''", 40),
+        ("TO_BASE64", "REPEAT('a', 100)", 60),
+        ("JSON_QUOTE", "'\"'", 30),
+    ] {
+        client.check(&format!("SELECT LENGTH({})", nested(function, inner, times)), "NULL");
+        let warned = format!(
+            "Warning 1301 Result of {}() was larger than max_allowed_packet (67108864) - truncated",
+            function.to_lowercase()
+        );
+        let warnings = client.run("SHOW WARNINGS").replace('|', " ");
+        assert!(warnings.contains(&warned), "{function}: {warnings}");
+    }
+    client.run("CREATE TABLE t (a VARCHAR(10)); INSERT INTO t VALUES ('a')");
+    client.check(&format!("SELECT LENGTH({}) FROM t", nested("HEX", "a", 40)), "NULL");
+    client.check("SELECT LENGTH(REGEXP_REPLACE(REPEAT(a, 1000000), 'a', REPEAT('b', 1000))) FROM t", "NULL");
+    client.check(
+        "SELECT LENGTH(REGEXP_REPLACE(REPEAT(a, 1000000), '(a+)', REPEAT('$1', 100000))) FROM t",
+        "NULL",
+    );
+}

@@ -25,6 +25,14 @@ pub(super) enum OrderKey {
     Hidden(Expr),
 }
 
+/// The select item that GROUP BY means by a name which several tables have.
+fn item_named(name: &ast::Expr, items: &[Item]) -> Option<Expr> {
+    let ExprKind::Column { database: None, table: None, column } = &name.kind else { return None };
+    let mut named = items.iter().filter(|item| item.name.eq_ignore_ascii_case(&column.name));
+    let first = named.next()?;
+    named.all(|item| item.expr == first.expr).then(|| first.expr.clone())
+}
+
 /// MySQL's limit for the columns of a table, which a result, its groups and its order are too.
 const MOST_COLUMNS: usize = 4_096;
 
@@ -235,7 +243,10 @@ impl Binder<'_> {
         for expr in group_by {
             let key = match position(expr) {
                 Some(position) => self.item_at(position, items, Clause::Group)?.expr.clone(),
-                None => self.expr(expr)?,
+                None => self.expr(expr).or_else(|error| match error.is(ErrorCode::NON_UNIQ_ERROR) {
+                    true => item_named(expr, items).ok_or(error),
+                    false => Err(error),
+                })?,
             };
             let computed = self.block().aggregates.iter().map(|a| a.id).collect::<Vec<_>>();
             let windows = self.block().window_functions.iter().map(|w| w.id).collect::<Vec<_>>();

@@ -10,7 +10,7 @@ use regex::{Regex, RegexBuilder};
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::func::string::pattern_arg;
+use crate::expr::func::string::{pattern_arg, too_large};
 use crate::expr::func::text::{count_chars, string};
 use crate::expr::func::{int, take};
 use crate::expr::program::{CallInfo, Prepared};
