@@ -64,7 +64,8 @@ impl Typer {
     pub fn compare_as_left(&self, left: Expr, right: Expr) -> EvalResult<Expr> {
         use ValueClass as C;
         let right = match (ValueClass::of(&left.ty), ValueClass::of(&right.ty)) {
-            (C::Int, C::Decimal | C::Double | C::Text | C::Bytes) if is_plain_number(&left.ty) => {
+            // A text beside integers stays the exact number that it is; only whether that is warned of would differ.
+            (C::Int, C::Decimal | C::Double) if is_plain_number(&left.ty) => {
                 self.convert(right, SqlType::BIGINT)
             }
             (C::Text, C::Int | C::Decimal | C::Double) if left.ty.members().is_none() => self.text(right),
