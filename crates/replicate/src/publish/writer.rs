@@ -428,7 +428,7 @@ mod tests {
             disk.syncs()
         };
         let mut seen = Vec::new();
-        for cut in 0..=last_sync {
+        for cut in 1..=last_sync {
             let disk = SimDisk::new();
             disk.cut_at_sync(cut);
             let _ = run(&disk);
@@ -539,7 +539,7 @@ mod tests {
                 disk.syncs()
             };
             // Power may be lost at each step of its beginning.
-            for cut in 0..=last_sync {
+            for cut in 1..=last_sync {
                 let disk = SimDisk::new();
                 disk.cut_at_sync(cut);
                 let _ = Writer::open(options.clone(), disk.env());

@@ -163,9 +163,9 @@ fn one_answer_is_for_all_before_it_and_none_follows_a_commit_that_failed() {
 #[test]
 fn events_without_their_head_and_refusals_end_a_stream() {
     for (packet, wanted) in [
-        (framed(1, b"\0no head"), "UnexpectedPacket"),
+        (framed(1, b"\0no head"), "Unexpected packet"),
         (framed(1, b"\xff\xd4\x04#HY000Could not find first log file"), "Could not find first log file"),
-        (framed(1, b"\0\xef"), "UnexpectedPacket"),
+        (framed(1, b"\0\xef"), "Unexpected packet"),
     ] {
         let (listener, opts) = listen();
         let source = source(listener, move |peer| peer.write_all(&packet).expect("sent"));
