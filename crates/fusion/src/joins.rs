@@ -8,7 +8,7 @@ use avocet_sql::parse::ast::SetOperator;
 use avocet_sql::plan::ColumnId;
 use avocet_sql::relational::{Equality, Join, JoinKind, Node, SetOperation};
 use avocet_types::error::SqlError;
-use avocet_types::expr::{CompareOp, Expr};
+use avocet_types::expr::{CompareOp, Expr, ValueClass};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, NullEquality};
 use datafusion::functions_aggregate as agg;
@@ -116,7 +116,10 @@ impl Lowerer {
         for key in keys {
             conditions.push(match join.kind {
                 JoinKind::Semi | JoinKind::Anti { .. } | JoinKind::Mark(_) => self.membership(key)?,
-                _ => self.condition(&key.clone().into_expr())?,
+                _ => match self.equality_of_doubles(key)? {
+                    Some(equality) => equality,
+                    None => self.condition(&key.clone().into_expr())?,
+                },
             });
         }
         for condition in residual {
@@ -128,9 +131,25 @@ impl Lowerer {
         Ok(conditions)
     }
 
+    /// Keys are equal if their bytes are, and these are not so for 0.0 and -0.0: added to 0.0, both are 0.0.
+    fn equality_of_doubles(&mut self, key: &Equality) -> Result<Option<df::Expr>, SqlError> {
+        let sides = [&key.left, &key.right];
+        if sides.iter().any(|side| ValueClass::of(&side.ty) != ValueClass::Double) {
+            return Ok(None);
+        }
+        let [left, right] = sides.map(|side| {
+            let value = cast(self.value(side)?, &DataType::Float64);
+            Ok::<_, SqlError>(binary(value, Operator::Plus, lit(0.0f64)))
+        });
+        Ok(Some(binary(left?, Operator::Eq, right?)))
+    }
+
     /// A needle and a subquery's column, both cast (or turned into keys) so that they compare natively.
     fn membership(&mut self, key: &Equality) -> Result<df::Expr, SqlError> {
         let Equality { left, right } = key;
+        if let Some(equality) = self.equality_of_doubles(key)? {
+            return Ok(equality);
+        }
         if let Some(native) = self.compare(CompareOp::Eq, left, right)? {
             return Ok(native);
         }

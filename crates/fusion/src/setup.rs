@@ -44,7 +44,7 @@ use crate::spilling::{BeginAnew, OperatorsThatSpill};
 use crate::stop::{Stop, asking, asking_physical};
 use crate::streamed::Streamed;
 use crate::windows::CountWindows;
-use crate::yielding::JoinsYield;
+use crate::yielding::{FiltersAsk, JoinsYield};
 
 /// Spilled runs that are merged at once, at most: without a bound a merge takes what memory there is, and leaves
 /// nothing to the merges of other threads.
@@ -126,6 +126,7 @@ impl Setup {
             Method::InMemory => Arc::new(BeginAnew) as _,
             Method::Spilling => Arc::new(OperatorsThatSpill) as _,
         });
+        physical.push(Arc::new(FiltersAsk(stop.clone())));
         physical.push(Arc::new(JoinsYield));
         physical.push(Arc::new(Roles));
         Ok(SessionStateBuilder::new()

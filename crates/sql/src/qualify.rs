@@ -201,7 +201,7 @@ impl Qualifier<'_> {
                     let is_own_name = matches!(&item.kind, ExprKind::Column { column: of, .. }
                         if of.name.eq_ignore_ascii_case(&column.name));
                     if is_own_name || !gathers {
-                        key.expr = item.clone();
+                        key.expr = as_key(item);
                     }
                     continue;
                 }
@@ -279,8 +279,19 @@ fn equality(left: &Qualified, right: &Qualified) -> Expr {
 fn at_position(key: &Expr, items: &[SelectItem]) -> Option<Expr> {
     let ExprKind::Integer(position) = key.kind else { return None };
     match items.get(usize::try_from(position).ok()?.checked_sub(1)?)? {
-        SelectItem::Expr { expr, .. } => Some(expr.clone()),
+        SelectItem::Expr { expr, .. } => Some(as_key(expr)),
         SelectItem::Wildcard { .. } => None,
+    }
+}
+
+/// A select item as a key of GROUP BY or ORDER BY. An integer would be a position there: as in MySQL, it becomes a text.
+fn as_key(item: &Expr) -> Expr {
+    match item.kind {
+        ExprKind::Integer(_) => {
+            let kind = ExprKind::String { value: String::new(), charset: None };
+            Expr { kind, span: item.span }
+        }
+        _ => item.clone(),
     }
 }
 

@@ -104,6 +104,15 @@ pub struct RealFormat {
 impl RealFormat {
     pub const PLAIN: Self = Self { unsigned: false, digits: None };
 
+    /// Of what an expression gives: shown with so many digits after the point, and as large as it comes.
+    pub const fn shown_with(decimals: u8) -> Self {
+        let decimals = if decimals > Self::MOST_DECIMALS { Self::MOST_DECIMALS } else { decimals };
+        Self { unsigned: false, digits: Some((u8::MAX, decimals)) }
+    }
+
+    /// MySQL's `DECIMAL_MAX_SCALE`.
+    pub const MOST_DECIMALS: u8 = 30;
+
     /// Digits after the point, if their number is fixed.
     pub fn decimals(self) -> Option<u8> {
         self.digits.map(|(_, decimals)| decimals)
@@ -154,6 +163,12 @@ impl LobSize {
             Self::Medium => (1 << 24) - 1,
             Self::Long => (1 << 32) - 1,
         }
+    }
+
+    /// The smallest for so many bytes.
+    pub fn for_bytes(bytes: u64) -> Self {
+        let sizes = [Self::Tiny, Self::Normal, Self::Medium];
+        sizes.into_iter().find(|size| bytes <= size.max_bytes()).unwrap_or(Self::Long)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use avocet_base::{IndexId, TableId};
-use avocet_types::{ForeignKeyDef, IndexDef, TableDef, Value};
+use avocet_types::{ForeignKeyDef, IndexDef, IndexPart, TableDef, Value};
 
 use super::exclusive::{DdlWait, Group};
 use super::unfinished::Unfinished;
@@ -15,7 +15,7 @@ use crate::error::{EngineError, Result};
 use crate::index_ahead::{IndexesAhead, Meanwhile};
 use crate::index_build::build_new_index;
 use crate::stop::Stop;
-use crate::table::TableHandle;
+use crate::table::{IndexHandle, TableHandle};
 
 /// A table that is being altered. Dropped before it is finished, the table stays as it was.
 pub struct Alteration {
@@ -194,6 +194,13 @@ impl Alteration {
         let old = &self.table;
         let Some(stored) = def.stored_after(&old.def, sources) else { return Ok(false) };
         let is_known = |index: &&IndexDef| old.def.indexes.iter().any(|known| known.id == index.id);
+        // Entries end in the primary key's columns: where one of these is gone, all are made anew.
+        let stays =
+            |part: &IndexPart| sources.iter().any(|source| matches!(source, Ok(at) if *at == part.column));
+        let is_kept = |index: &&Arc<IndexHandle>| def.indexes.iter().any(|kept| kept.id == index.def.id);
+        if !old.indexes.iter().filter(is_kept).all(|index| index.parts.iter().all(stays)) {
+            return Ok(false);
+        }
         let indexes = def.indexes.iter().filter(is_known).cloned().collect();
         let mut kept = TableDef { stored, indexes, ..def.clone() };
         kept.database.clone_from(&old.def.database);

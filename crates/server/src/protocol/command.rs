@@ -70,6 +70,12 @@ fn short_bytes<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     reader.bytes(len.into())
 }
 
+/// A statement's text. Some clients count the NUL that ends a C string (mysqlslap does).
+fn text<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
+    let text = reader.rest();
+    text.strip_suffix(b"\0").unwrap_or(text)
+}
+
 /// Takes a command packet apart.
 pub fn parse(payload: &[u8], capabilities: CapabilityFlags) -> Result<Command<'_>, Malformed> {
     let mut reader = Reader::new(payload);
@@ -79,10 +85,10 @@ pub fn parse(payload: &[u8], capabilities: CapabilityFlags) -> Result<Command<'_
             if capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES) {
                 params::skip_query_attributes(&mut reader)?;
             }
-            Command::Query(reader.rest())
+            Command::Query(text(&mut reader))
         }
         c if c == Code::COM_STMT_EXECUTE as u8 => Command::Execute { statement: reader.u32()?, rest: reader },
-        c if c == Code::COM_STMT_PREPARE as u8 => Command::Prepare(reader.rest()),
+        c if c == Code::COM_STMT_PREPARE as u8 => Command::Prepare(text(&mut reader)),
         c if c == Code::COM_STMT_CLOSE as u8 => Command::CloseStatement(reader.u32()?),
         c if c == Code::COM_STMT_RESET as u8 => Command::ResetStatement(reader.u32()?),
         c if c == Code::COM_STMT_FETCH as u8 => {

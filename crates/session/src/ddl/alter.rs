@@ -494,7 +494,12 @@ impl Session {
         copy: &Arc<TableHandle>,
     ) -> Result<CopiedRows, SqlError> {
         self.set_storing(true);
-        copy.note_auto_increment(old.next_auto_increment().saturating_sub(1));
+        // A new column counts from one, whatever the one that is gone had come to.
+        let counted =
+            |(column, source): (&ColumnDef, &Option<usize>)| column.auto_increment && source.is_some();
+        if draft.def.columns.iter().zip(&draft.sources).any(counted) {
+            copy.note_auto_increment(old.next_auto_increment().saturating_sub(1));
+        }
         let storing = self.storing(false);
         let request = ScanRequest { columns: (0..old.def.columns.len()).collect(), ..ScanRequest::default() };
         let scan = txn.newest_reader().scan(old, request);

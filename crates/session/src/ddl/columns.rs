@@ -11,7 +11,7 @@ use avocet_sql::kept::allowed::Place;
 use avocet_sql::kept::partitions;
 use avocet_sql::parse::ast::{Expr, TypeSpec};
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, DefaultSpec};
-use avocet_sql::plan::BoundQuery;
+use avocet_sql::plan::{BoundQuery, QueryBody};
 use avocet_types::convert::store;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
@@ -36,23 +36,30 @@ const MOST_DECIMALS: u64 = 30;
 const MAX_COLUMNS: usize = 4096;
 const MAX_ROW_BYTES: u64 = 65_535;
 const MAX_FSP: u64 = 6;
+/// Of a FLOAT or DOUBLE that an expression gives and that has a fixed number of digits after the point.
+const DIGITS_OF_FLOAT: u8 = 12;
+const DIGITS_OF_DOUBLE: u8 = 22;
+/// Characters or bytes of a string that an expression gives and that is kept in the row.
+const MOST_IN_ROW: u32 = 512;
 /// Characters of a member of ENUM or SET.
 const MAX_MEMBER_CHARS: usize = 255;
 
 /// The columns that CREATE TABLE … AS SELECT makes of a query's outputs.
 pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
+    let is_union = matches!(bound.body.body, QueryBody::SetOperation(_));
     let column = |info: &avocet_sql::plan::ColumnInfo| {
         let stored = info.origin.as_ref().map(|origin| &origin.table.columns[origin.column]);
         ColumnDef {
             name: info.name.to_string(),
             ty: match info.ty {
                 SqlType::Null => SqlType::Binary { len: 0 },
-                ty => ty,
+                ty if stored.is_some() => ty,
+                ty => computed_type(ty, is_union),
             },
             nullable: info.nullable,
             default: match stored {
                 Some(column) => default_of(column),
-                None => computed_default(&info.ty).filter(|_| !info.nullable),
+                None => computed_default(&computed_type(info.ty, is_union)).filter(|_| !info.nullable),
             },
             on_update_now: false,
             auto_increment: false,
@@ -101,6 +108,35 @@ fn default_of(column: &ColumnDef) -> Option<DefaultValue> {
     }
 }
 
+/// The type of a column that holds what an expression gives: what may have more than 512 characters is a TEXT or BLOB, which
+/// takes no room in the row (`CONVERT_IF_BIGGER_TO_BLOB`), and what may be longer than a BLOB is a LONG one, but for unions.
+fn computed_type(ty: SqlType, is_union: bool) -> SqlType {
+    let size = |bytes: u64| match LobSize::for_bytes(bytes) {
+        LobSize::Tiny => LobSize::Normal,
+        LobSize::Medium if !is_union => LobSize::Long,
+        size => size,
+    };
+    match ty {
+        SqlType::Char { len, collation } | SqlType::VarChar { len, collation } if len > MOST_IN_ROW => {
+            SqlType::Text { size: size(u64::from(len) * 4), collation }
+        }
+        SqlType::Binary { len } | SqlType::VarBinary { len } if len > MOST_IN_ROW => {
+            SqlType::Blob { size: size(len.into()) }
+        }
+        SqlType::Text { size: LobSize::Medium, collation } if !is_union => {
+            SqlType::Text { size: LobSize::Long, collation }
+        }
+        SqlType::Blob { size: LobSize::Medium } if !is_union => SqlType::Blob { size: LobSize::Long },
+        SqlType::Double(RealFormat { unsigned, digits: Some((u8::MAX, decimals)) }) => {
+            SqlType::Double(RealFormat { unsigned, digits: Some((DIGITS_OF_DOUBLE.max(decimals), decimals)) })
+        }
+        SqlType::Float(RealFormat { unsigned, digits: Some((u8::MAX, decimals)) }) => {
+            SqlType::Float(RealFormat { unsigned, digits: Some((DIGITS_OF_FLOAT.max(decimals), decimals)) })
+        }
+        ty => ty,
+    }
+}
+
 /// What a column of a new table has for a default that holds what an expression gives, which is never NULL.
 fn computed_default(ty: &SqlType) -> Option<DefaultValue> {
     let value = match *ty {
@@ -110,7 +146,8 @@ fn computed_default(ty: &SqlType) -> Option<DefaultValue> {
         SqlType::Float(_) => Value::Float(0.0),
         SqlType::Double(_) => Value::Double(0.0),
         SqlType::Char { .. } | SqlType::VarChar { .. } => Value::str(""),
-        SqlType::VarBinary { .. } => Value::bytes(&[]),
+        SqlType::Binary { .. } | SqlType::VarBinary { .. } => Value::bytes(&[]),
+        SqlType::Time { .. } => Value::Time(0),
         _ => return None,
     };
     Some(DefaultValue::Const(value))

@@ -206,3 +206,55 @@ fn a_schema_that_asks_for_ever_more_ends_with_its_deadline() {
     }
     client.check("SELECT JSON_SCHEMA_VALID('{\"pattern\": \"(?=a)\"}', '\"a\"')", "ERROR 1235: This version of Avocet doesn't yet support 'the regular expression '(?=a)' of a JSON Schema'");
 }
+
+/// Joins that go through all pairs of rows and find none.
+const FRUITLESS: [&str; 5] = [
+    "SELECT COUNT(*) FROM big a JOIN big b ON a.a + b.a = -1",
+    "SELECT COUNT(*) FROM big a JOIN big b ON a.a = b.a AND a.id + b.id = -1",
+    "SELECT COUNT(b.id) FROM big a LEFT JOIN big b ON a.id + b.id = -1",
+    "SELECT COUNT(*) FROM big a WHERE NOT EXISTS (SELECT 1 FROM big b WHERE b.id + a.id = -1)",
+    "SELECT COUNT(*) FROM big a, big b WHERE CONCAT(a.s, b.s) = 'y'",
+];
+
+#[test]
+fn fruitless_joins_end_and_keep_nobody_waiting() {
+    let mut client = filled();
+    let mut other = client.another();
+    let answer = |client: &mut Client| {
+        let began = Instant::now();
+        assert_eq!(client.run("SELECT s, COUNT(*), SUM(a) FROM big GROUP BY s").lines().count(), 1);
+        assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    };
+    for join in FRUITLESS {
+        let interrupt = client.session.info.interrupt.clone();
+        std::thread::scope(|threads| {
+            let running = threads.spawn(|| {
+                let answer = client.run(join);
+                (answer, Instant::now())
+            });
+            std::thread::sleep(Duration::from_millis(300));
+            // As many as there are threads, and one more.
+            let mut more: Vec<_> = (0..2).map(|_| other.another()).collect();
+            let interrupts: Vec<_> =
+                more.iter().map(|client| client.session.info.interrupt.clone()).collect();
+            let others: Vec<_> =
+                more.iter_mut().map(|client| threads.spawn(move || client.run(join))).collect();
+            std::thread::sleep(Duration::from_millis(300));
+            answer(&mut other);
+            interrupt.raise(Interruption::Statement);
+            let killed = Instant::now();
+            let (answered, end) = running.join().expect("it does not panic");
+            assert!(answered.contains("ERROR 1317"), "{join}: {answered}");
+            assert!(end.saturating_duration_since(killed) < Duration::from_secs(4), "{join}");
+            interrupts.iter().for_each(|interrupt| interrupt.raise(Interruption::Statement));
+            for other in others {
+                assert!(other.join().expect("it does not panic").contains("ERROR 1317"), "{join}");
+            }
+        });
+        client.session.info.interrupt.begin_statement();
+        answer(&mut other);
+        let limited = format!("SET max_execution_time = 200; {join}");
+        assert!(client.run(&limited).contains("ERROR 3024"), "{join}");
+        client.run("SET max_execution_time = 0");
+    }
+}

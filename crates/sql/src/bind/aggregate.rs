@@ -3,8 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::typing::as_double;
 use avocet_types::expr::{Expr, Function, Typer, ValueClass, refuse_geometries};
-use avocet_types::{Decimal, IntWidth, LobSize, SqlType};
+use avocet_types::{Decimal, IntWidth, LobSize, RealFormat, SqlType};
 
 use crate::bind::scope::Clause;
 use crate::bind::{Binder, unsupported};
@@ -53,14 +54,21 @@ fn digits_of(ty: &SqlType) -> Option<(u8, u8)> {
 
 /// SUM: 22 digits more.
 fn sum_type(ty: &SqlType) -> SqlType {
-    let Some((precision, scale)) = digits_of(ty) else { return SqlType::DOUBLE };
+    let Some((precision, scale)) = digits_of(ty) else { return as_double(ty) };
     let precision = (precision + 22).min(Decimal::MAX_PRECISION);
     SqlType::Decimal { precision, scale, unsigned: false }
 }
 
 /// AVG: as many digits more, all behind the point, as a division gives.
 fn average_type(ty: &SqlType, increment: u8) -> SqlType {
-    let Some((precision, scale)) = digits_of(ty) else { return SqlType::DOUBLE };
+    let Some((precision, scale)) = digits_of(ty) else {
+        return match as_double(ty) {
+            SqlType::Double(RealFormat { digits: Some((_, decimals)), .. }) => {
+                SqlType::Double(RealFormat::shown_with(decimals.saturating_add(increment)))
+            }
+            ty => ty,
+        };
+    };
     let precision = (precision + increment).min(Decimal::MAX_PRECISION);
     let scale = (scale + increment).min(Decimal::MAX_SCALE).min(precision);
     SqlType::Decimal { precision, scale, unsigned: false }

@@ -1,10 +1,12 @@
 //! FROM: tables, derived tables, references to CTEs, joins.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{CompareOp, Expr};
 
+use crate::bind::equalities::{collect_equalities, outer_equalities};
 use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
 use crate::bind::views::can_merge;
 use crate::bind::{Binder, Source, unsupported};
@@ -267,7 +269,15 @@ impl Binder<'_> {
         };
         if kind == JoinKind::Left {
             let range = if swapped { left.first..split } else { split..self.block().tables.len() };
+            if let Some(on) = &on {
+                let block = self.block();
+                let inner: HashSet<_> =
+                    block.tables[range.clone()].iter().flat_map(ScopeTable::ids).collect();
+                outer_equalities(on, &|id| inner.contains(&id), &mut block.equalities);
+            }
             self.make_nullable(range);
+        } else if let Some(on) = &on {
+            collect_equalities(on, &mut self.block().equalities);
         }
         let first = left.first;
         let star: Vec<_> = left.star.iter().chain(&right.star).copied().collect();
@@ -360,7 +370,11 @@ impl Binder<'_> {
                 .filter(|id| !kept.contains(id) && !dropped.contains(id))
                 .collect::<Vec<_>>()
         };
-        let star = kept.iter().copied().chain(rest(first)).chain(rest(second)).collect();
+        // In the order of the first table, whatever that of the names is.
+        let place = |id: &ColumnId| first.star.iter().position(|other| other == id).unwrap_or(usize::MAX);
+        let mut common = kept.clone();
+        common.sort_by_key(place);
+        let star = common.into_iter().chain(rest(first)).chain(rest(second)).collect();
         let on = (!conditions.is_empty()).then(|| self.typer.and(conditions));
         Ok((on, star))
     }

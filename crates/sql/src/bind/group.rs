@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{CompareOp, Expr, ExprKind, Function, SqlMode};
+use avocet_types::expr::{Expr, ExprKind, Function, SqlMode};
 use avocet_types::{IntWidth, SqlType};
 
 use crate::bind::Binder;
+use crate::bind::equalities::{Equality, collect_equalities};
 use crate::bind::scope::Clause;
 use crate::plan::walk::{column_of, for_each_outer_mut, replace, visit_subquery, visit_window};
 use crate::plan::*;
@@ -28,13 +29,12 @@ impl Grouping {
         binder: &mut Binder<'_>,
         keys: Vec<Expr>,
         filter: Option<&Expr>,
-        from: &From,
         rollup: bool,
     ) -> Result<Self, SqlError> {
         // Under ROLLUP nothing follows from a key: a row of totals has no value for it.
         let determined = match rollup {
             true => BTreeSet::new(),
-            false => determined_columns(binder, &keys, filter, from),
+            false => determined_columns(binder, &keys, filter),
         };
         let strict = binder.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         // `SELECT (SELECT …) AS n … GROUP BY n`: what a key is made of is evaluated before there are groups.
@@ -83,7 +83,7 @@ impl Grouping {
                 return Some(Expr::column(carrier.index(), part.ty, true));
             }
             let id = column_of(part)?;
-            if !binder.block().owns(id) {
+            if !binder.block().owns(id) && !is_of_rows(binder, id) {
                 return None;
             }
             match self.carry(binder, id, clause, position) {
@@ -108,13 +108,25 @@ impl Grouping {
         if let Some(carrier) = self.carried.get(&id) {
             return Ok(*carrier);
         }
-        if self.strict && !self.determined.contains(&id) {
-            return Err(self.refusal(binder, id, clause, position));
+        if self.strict
+            && let Some(unknown) = self.undetermined(binder, id)
+        {
+            return Err(self.refusal(binder, unknown, clause, position));
         }
         let arg = binder.column_expr(id);
         let carrier = self.carrier(binder, arg);
         self.carried.insert(id, carrier);
         Ok(carrier)
+    }
+
+    /// The column that a group has several values of: this one, or one that this subquery reads.
+    fn undetermined(&self, binder: &mut Binder<'_>, id: ColumnId) -> Option<ColumnId> {
+        let block = binder.block();
+        let several = |id: &ColumnId| block.owns(*id) && !self.determined.contains(id);
+        match block.subqueries.iter().find(|entry| entry.subquery.id == id) {
+            Some(entry) => entry.subquery.outer.iter().copied().find(|id| several(id)),
+            None => Some(id).filter(several),
+        }
     }
 
     /// The column in which a group shows one of its rows' values.
@@ -258,6 +270,11 @@ pub(super) fn outer_after(
     outer.extend(now);
 }
 
+/// Whether it is a subquery that is evaluated for each row, since a key is made of it.
+fn is_of_rows(binder: &mut Binder<'_>, id: ColumnId) -> bool {
+    binder.block().subqueries.iter().any(|entry| entry.subquery.id == id && entry.before_grouping)
+}
+
 /// What ANY_VALUE is of.
 fn any_value(expr: &Expr) -> Option<&Expr> {
     match &expr.kind {
@@ -268,21 +285,20 @@ fn any_value(expr: &Expr) -> Option<&Expr> {
 
 /// The block's columns that have one value in each group: the keys, constants, what equalities lead to from there, and
 /// all columns of a table of which a key is determined.
-fn determined_columns(
-    binder: &mut Binder<'_>,
-    keys: &[Expr],
-    filter: Option<&Expr>,
-    from: &From,
-) -> BTreeSet<ColumnId> {
-    let mut equalities = Vec::new();
+fn determined_columns(binder: &mut Binder<'_>, keys: &[Expr], filter: Option<&Expr>) -> BTreeSet<ColumnId> {
+    let block = &*binder.block();
+    let mut equalities = block.equalities.clone();
     filter.into_iter().for_each(|filter| collect_equalities(filter, &mut equalities));
-    inner_equalities(from, &mut equalities);
     let mut determined: BTreeSet<_> = keys.iter().filter_map(column_of).collect();
-    let block = binder.block();
+    // Of other blocks, or of a subquery that reads nothing of this one.
+    let is_constant = |id: ColumnId| {
+        let subquery = block.subqueries.iter().find(|s| s.subquery.id == id);
+        !block.owns(id) && !subquery.is_some_and(|s| s.subquery.outer.iter().any(|id| block.owns(*id)))
+    };
     loop {
         let before = determined.len();
-        for (column, others) in &equalities {
-            let follows = others.iter().all(|id| determined.contains(id) || !block.owns(*id));
+        for Equality { column, others, .. } in &equalities {
+            let follows = others.iter().all(|id| determined.contains(id) || is_constant(*id));
             if follows {
                 determined.insert(*column);
             }
@@ -296,26 +312,5 @@ fn determined_columns(
         if determined.len() == before {
             return determined;
         }
-    }
-}
-
-/// From each `column = expression` among the conjuncts: the column, and what it follows from.
-fn collect_equalities(filter: &Expr, into: &mut Vec<(ColumnId, Vec<ColumnId>)>) {
-    for conjunct in filter.clone().into_conjuncts() {
-        let ExprKind::Compare { op: CompareOp::Eq, left, right } = &conjunct.kind else { continue };
-        for (a, b) in [(left, right), (right, left)] {
-            if let Some(column) = column_of(a) {
-                into.push((column, b.columns().into_iter().map(|c| ColumnId(c as u32)).collect()));
-            }
-        }
-    }
-}
-
-fn inner_equalities(from: &From, into: &mut Vec<(ColumnId, Vec<ColumnId>)>) {
-    let From::Join(join) = from else { return };
-    inner_equalities(&join.left, into);
-    if join.kind == JoinKind::Inner {
-        inner_equalities(&join.right, into);
-        join.on.iter().for_each(|on| collect_equalities(on, into));
     }
 }

@@ -20,6 +20,7 @@
 mod aggregate;
 mod catalog;
 mod distinct;
+mod equalities;
 mod expr;
 mod from;
 mod group;
@@ -420,8 +421,12 @@ impl<'a> Binder<'a> {
         if let Some(id) = block.find(name)? {
             return Ok(Some(self.column_expr(id)));
         }
-        let aliases = matches!(block.clause, Clause::Group | Clause::Order) && bare;
-        Ok(if aliases { block.alias(name.column).cloned() } else { None })
+        match block.clause {
+            Clause::Group | Clause::Order if bare => Ok(block.alias(name.column).cloned()),
+            // A subquery of the select list sees the items before it.
+            Clause::Select if bare && depth + 1 < self.blocks.len() => block.earlier_item(name),
+            _ => Ok(None),
+        }
     }
 
     /// Notes that something inside uses a column that the block at `depth` has.

@@ -292,11 +292,9 @@ impl Binder<'_> {
         let id = CteId(self.next_cte);
         self.next_cte += 1;
         let name: std::sync::Arc<str> = cte.name.name.as_str().into();
-        if recursive
-            && let ast::QueryBody::SetOperation { op: SetOperator::Union, all, left, right } = &cte.query.body
-            && mentions(right, &cte.name.name)
-        {
-            return self.recursive_cte(cte, id, name, *all, left, right);
+        if recursive && mentions(&cte.query.body, &cte.name.name) {
+            let parts = RecursiveParts::of(&cte.query.body, &name)?;
+            return self.recursive_cte(cte, id, name, &parts);
         }
         let (body, levels, queries) = self.measured(|binder| binder.query(&cte.query))?;
         self.name_outputs(&body.outputs, &cte.columns)?;
@@ -322,15 +320,13 @@ impl Binder<'_> {
         cte: &ast::Cte,
         id: CteId,
         name: std::sync::Arc<str>,
-        all: bool,
-        left: &ast::QueryBody,
-        right: &ast::QueryBody,
+        parts: &RecursiveParts<'_>,
     ) -> Result<Cte, SqlError> {
         if !cte.query.order_by.is_empty() || cte.query.with.is_some() {
             return Err(unsupported("WITH or ORDER BY in a recursive common table expression"));
         }
         let limit = cte.query.limit.as_ref().map(|limit| self.limit(limit)).transpose()?;
-        let (seed, seed_levels, seed_queries) = self.measured(|binder| binder.body(left, &[]))?;
+        let (seed, seed_levels, seed_queries) = self.measured(|binder| binder.body(parts.seed, &[]))?;
         self.name_outputs(&seed.outputs, &cte.columns)?;
         let columns = self.copy_columns(&seed.outputs, true);
         // Of steps, too, so they are no stored columns.
@@ -340,19 +336,75 @@ impl Binder<'_> {
         self.label_as_computed(&columns);
         let at = self.ctes.len();
         self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels: 1, queries: 1 });
-        let (step, levels, queries) = self.measured(|binder| binder.body(right, &[]))?;
+        let (step, levels, queries) = self.measured(|binder| binder.steps(&parts.steps, &columns))?;
         (self.ctes[at].levels, self.ctes[at].queries) =
             (1 + levels.max(seed_levels), 1 + queries + seed_queries);
-        if step.outputs.len() != columns.len() {
-            return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
+        Ok(Cte {
+            id,
+            name,
+            body: CteBody::Recursive { seed, step, distinct: parts.distinct, limit },
+            columns,
+        })
+    }
+
+    /// The recursive members as one query: each member's rows are stored as what the CTE's columns are.
+    fn steps(&mut self, members: &[&ast::QueryBody], columns: &[ColumnId]) -> Result<QueryExpr, SqlError> {
+        let mut steps: Option<QueryExpr> = None;
+        for member in members {
+            let step = self.body(member, &[])?;
+            if step.outputs.len() != columns.len() {
+                return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
+            }
+            let outputs = step.outputs.iter().zip(columns).map(|(from, to)| {
+                let (expr, column) = (self.column_expr(*from), &self.columns[*to]);
+                self.typer.stored(expr, column.ty, &column.name)
+            });
+            let outputs = outputs.collect();
+            let step = self.project_over(step, outputs);
+            steps = Some(match steps {
+                // Duplicates are told apart by the recursion.
+                Some(before) => self.combine(SetOperator::Union, true, before, step)?,
+                None => step,
+            });
         }
-        let outputs = step.outputs.iter().zip(&columns).map(|(from, to)| {
-            let (expr, column) = (self.column_expr(*from), &self.columns[*to]);
-            self.typer.stored(expr, column.ty, &column.name)
-        });
-        let outputs = outputs.collect();
-        let step = self.project_over(step, outputs);
-        Ok(Cte { id, name, body: CteBody::Recursive { seed, step, distinct: !all, limit }, columns })
+        steps.ok_or_else(|| ErrorCode::INTERNAL_ERROR.with(&[&"a recursion without a recursive member"]))
+    }
+}
+
+/// The members of a recursive CTE.
+struct RecursiveParts<'q> {
+    seed: &'q ast::QueryBody,
+    steps: Vec<&'q ast::QueryBody>,
+    distinct: bool,
+}
+
+impl<'q> RecursiveParts<'q> {
+    /// `seed UNION step UNION step …`: what mentions the CTE follows what does not.
+    fn of(body: &'q ast::QueryBody, name: &str) -> Result<Self, SqlError> {
+        let (mut seed, mut steps, mut alls) = (body, Vec::new(), Vec::new());
+        while let ast::QueryBody::SetOperation { op: SetOperator::Union, all, left, right } = seed
+            && mentions(right, name)
+        {
+            steps.push(&**right);
+            alls.push(*all);
+            seed = left;
+        }
+        if mentions(seed, name) {
+            return Err(match seed {
+                ast::QueryBody::SetOperation { op: SetOperator::Union, .. } => {
+                    ErrorCode::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST.with(&[&name])
+                }
+                _ if steps.is_empty() => ErrorCode::CTE_RECURSIVE_REQUIRES_UNION.with(&[&name]),
+                _ => ErrorCode::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST.with(&[&name]),
+            });
+        }
+        steps.reverse();
+        // The last operator is of all that stands before it.
+        let distinct = alls.first() == Some(&false);
+        if !distinct && alls.contains(&false) {
+            return Err(unsupported("UNION ALL after UNION DISTINCT in a recursive common table expression"));
+        }
+        Ok(Self { seed, steps, distinct })
     }
 }
 

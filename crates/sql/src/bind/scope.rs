@@ -6,6 +6,7 @@ use std::sync::Arc;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 
+use crate::bind::equalities::Equality;
 use crate::parse::ast::{Ident, WindowSpec};
 use crate::plan::{Aggregate, ColumnId, CteId, Subquery, WindowFunction};
 
@@ -81,11 +82,15 @@ pub struct Block {
     pub tables: Vec<ScopeTable>,
     /// Conditions for rows of the partitions that FROM selects, until they stand in WHERE or ON.
     pub partitions: Vec<Expr>,
+    /// Of the conditions of joins.
+    pub equalities: Vec<Equality>,
     /// The block's FROM is not complete and what is being bound must not see it.
     pub hidden: bool,
     pub clause: Clause,
-    /// Names of select items, once these are bound.
+    /// Names of select items, as these are bound.
     pub aliases: Vec<(Arc<str>, Expr)>,
+    /// All names that the select list gives.
+    pub given_names: Vec<Arc<str>>,
     pub windows: Vec<(Ident, WindowSpec)>,
     pub aggregates: Vec<Aggregate>,
     pub window_functions: Vec<WindowFunction>,
@@ -113,9 +118,11 @@ impl Block {
         Self {
             tables: Vec::new(),
             partitions: Vec::new(),
+            equalities: Vec::new(),
             hidden: false,
             clause: Clause::From,
             aliases: Vec::new(),
+            given_names: Vec::new(),
             windows: Vec::new(),
             aggregates: Vec::new(),
             window_functions: Vec::new(),
@@ -147,6 +154,32 @@ impl Block {
 
     pub fn owns(&self, id: ColumnId) -> bool {
         self.tables.iter().any(|t| t.columns.iter().any(|c| c.id == id))
+    }
+
+    /// The select item that a name in a subquery of a later one means, if it is no column's.
+    pub fn earlier_item(&self, name: &ColumnName<'_>) -> Result<Option<Expr>, SqlError> {
+        let is_meant = |given: &str| given.eq_ignore_ascii_case(name.column);
+        if self.in_aggregate || !self.given_names.iter().any(|given| is_meant(given)) {
+            return Ok(None);
+        }
+        let mut items = self.aliases.iter().filter(|(given, _)| is_meant(given)).map(|(_, expr)| expr);
+        let refused = |why: &str| Err(ErrorCode::ILLEGAL_REFERENCE.with(&[name, &why]));
+        let Some(item) = items.next() else { return refused("forward reference in item list") };
+        if items.any(|other| other != item) {
+            return Err(ErrorCode::NON_UNIQ_ERROR.with(&[name, &Clause::Select.name()]));
+        }
+        let columns = item.columns();
+        let has = |id: ColumnId| columns.contains(&id.index());
+        if self.aggregates.iter().any(|aggregate| has(aggregate.id)) {
+            return refused("reference to group function");
+        }
+        if self.window_functions.iter().any(|window| has(window.id)) {
+            return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE.with(&[name]));
+        }
+        if self.subqueries.iter().any(|entry| has(entry.subquery.id)) {
+            return Err(SqlError::unsupported("a select item that has a subquery, within a subquery"));
+        }
+        Ok(Some(item.clone()))
     }
 
     pub fn alias(&self, name: &str) -> Option<&Expr> {

@@ -83,7 +83,7 @@ impl Binder<'_> {
 
         let grouped = !keys.is_empty() || !self.block().aggregates.is_empty();
         let aggregation = if grouped {
-            let mut grouping = Grouping::new(self, keys, filter.as_ref(), &from.from, ast.rollup)?;
+            let mut grouping = Grouping::new(self, keys, filter.as_ref(), ast.rollup)?;
             for (i, item) in items.iter_mut().enumerate() {
                 grouping.regroup(self, &mut item.expr, Clause::Select, i + 1)?;
             }
@@ -171,7 +171,8 @@ impl Binder<'_> {
     }
 
     fn items(&mut self, items: &[SelectItem], star: &[ColumnId]) -> Result<Vec<Item>, SqlError> {
-        let mut bound = Vec::with_capacity(items.len());
+        let mut bound: Vec<Item> = Vec::with_capacity(items.len());
+        self.block().given_names = items.iter().filter_map(given_name).collect();
         for item in items {
             match item {
                 SelectItem::Wildcard { table: None, span, .. } => {
@@ -198,6 +199,7 @@ impl Binder<'_> {
                     if matches!(expr.kind, ExprKind::UserVariable { .. }) && value.ty == SqlType::Null {
                         value.ty = SqlType::Blob { size: LobSize::Medium };
                     }
+                    self.block().aliases.push((name.clone(), value.clone()));
                     bound.push(Item { name, expr: value });
                 }
             }
@@ -325,5 +327,13 @@ impl Binder<'_> {
             Some(origin) => format!("{}.{}.{}", origin.table.database, origin.alias, info.name),
             None => info.name.to_string(),
         }
+    }
+}
+
+/// The name that the statement gives a select item.
+fn given_name(item: &SelectItem) -> Option<Arc<str>> {
+    match item {
+        SelectItem::Expr { alias: Some(alias), .. } => Some(alias.name.as_str().into()),
+        _ => None,
     }
 }

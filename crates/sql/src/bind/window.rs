@@ -1,8 +1,8 @@
 //! Window functions (manual, 14.20).
 
-use avocet_types::SqlType;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, IntervalUnit};
+use avocet_types::{Datum, SqlType};
 
 use crate::bind::aggregate::result_type;
 use crate::bind::scope::Block;
@@ -78,6 +78,18 @@ impl Binder<'_> {
         };
         if !takes.contains(&args.len()) {
             return Err(ErrorCode::WRONG_PARAMCOUNT_TO_NATIVE_FCT.with(&[&call.name.to_lowercase()]));
+        }
+        let counts = match kind {
+            WindowKind::Ntile => args.first().map(|count| (count, 1)),
+            WindowKind::NthValue => args.get(1).map(|count| (count, 1)),
+            WindowKind::Lag | WindowKind::Lead => args.get(1).map(|count| (count, 0)),
+            _ => None,
+        };
+        if let Some((count, least)) = counts
+            && let Some(value) = count.as_literal()
+            && !matches!(value, Datum::Int(count) if *count >= least)
+        {
+            return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&call.name.to_lowercase()]));
         }
         let (ty, nullable) = match kind {
             WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => {

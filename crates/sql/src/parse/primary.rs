@@ -1,5 +1,6 @@
 //! Primary expressions: literals, names, variables, calls, and the functions with a syntax of their own.
 
+use avocet_types::Collation;
 use avocet_types::collation::Charset;
 use avocet_types::error::ErrorCode;
 use avocet_types::expr::SqlMode;
@@ -447,15 +448,27 @@ impl Parser<'_> {
 
     fn char_target(&mut self) -> ParseResult<CastTarget> {
         let len = self.optional_len()?;
-        if !self.eat("CHARSET") && !self.eat_all(&["CHARACTER", "SET"]) {
-            return Ok(CastTarget::Char(len, None));
-        }
-        let name = self.name()?;
-        match Charset::by_name(&name) {
-            Some(Charset::Binary) => Ok(CastTarget::Binary(len)),
-            Some(charset) => Ok(CastTarget::Char(len, Some(charset.default_collation()))),
-            None => Err(ParseError::UnknownCharset(name)),
-        }
+        let mut is_binary = self.eat("BINARY");
+        let charset = if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
+            let name = self.name()?;
+            Some(Charset::by_name(&name).ok_or(ParseError::UnknownCharset(name))?)
+        } else {
+            let charset = self.eat_any(&["ASCII", "UNICODE", "BYTE"]);
+            charset.map(|word| match word {
+                "ASCII" => Charset::Latin1,
+                "UNICODE" => Charset::Ucs2,
+                _ => Charset::Binary,
+            })
+        };
+        is_binary |= self.eat("BINARY");
+        let collation = match (charset, is_binary) {
+            (None, false) => None,
+            (None, true) => Some(Collation::UTF8MB4_BIN),
+            (Some(Charset::Binary), _) => return Ok(CastTarget::Binary(len)),
+            (Some(charset), false) => Some(charset.default_collation()),
+            (Some(charset), true) => Collation::by_name(&format!("{}_bin", charset.name())),
+        };
+        Ok(CastTarget::Char(len, collation))
     }
 
     fn decimal_target(&mut self) -> ParseResult<CastTarget> {

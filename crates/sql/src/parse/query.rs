@@ -450,6 +450,13 @@ impl Parser<'_> {
         if self.eat_op(Op::LParen) {
             return self.parenthesized_tables();
         }
+        // ODBC's `{oj a LEFT JOIN b ON …}`.
+        if self.eat_op(Op::LBrace) {
+            self.expect("OJ")?;
+            let table = self.table_ref()?;
+            self.expect_op(Op::RBrace)?;
+            return Ok(table);
+        }
         let name = self.object_name()?;
         let mut hints: Vec<IndexHint> = self.partition_selection()?.into_iter().collect();
         let alias = self.table_alias()?;

@@ -22,6 +22,7 @@ mod bounds;
 mod build;
 mod estimate;
 mod explain;
+mod lateral;
 mod naming;
 mod order;
 mod path_shapes;

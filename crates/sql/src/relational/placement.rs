@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use avocet_types::SqlType;
 use avocet_types::error::SqlError;
-use avocet_types::expr::{CompareOp, Expr, ExprKind, ValueClass};
+use avocet_types::expr::{CompareOp, Expr, ExprKind};
 
 use super::build::{join, once};
 use super::estimate::{Estimate, UNKNOWN_ROWS};
@@ -427,9 +427,7 @@ fn key_of(condition: &Expr, left: &HashSet<ColumnId>, right: &HashSet<ColumnId>)
         (_, true) => (b, a),
         _ => return None,
     };
-    // Keys are equal if their bytes are, and these are not so for 0.0 and -0.0.
-    let is_exact = ValueClass::of(&a.ty) != ValueClass::Double;
-    is_exact.then(|| Equality { left: Expr::clone(a), right: Expr::clone(b) })
+    Some(Equality { left: Expr::clone(a), right: Expr::clone(b) })
 }
 
 /// Puts a semi join on the one relation that it is about, if there are few rows to be kept; gives it back otherwise.

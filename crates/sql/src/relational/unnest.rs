@@ -7,6 +7,7 @@
 //!   WHERE x NOT IN (SELECT y …)        anti join; with NULLs about, one that knows of them
 //!   WHERE a OR EXISTS (…)              mark join: a column tells whether there is a partner
 //!   (SELECT SUM(y) … WHERE k = o.k)    left join with the sums of all k; of no rows, what SUM gives of none
+//!   LATERAL (…), (SELECT … LIMIT 1)    joins as well: [`lateral`]
 //! ```
 //!
 //! A join's truth value knows no NULL: it serves where NULL counts as false, in conditions, under AND (and OR, if there
@@ -23,9 +24,9 @@ use super::build::{join, once};
 use super::naming::column;
 use super::placement::keys_among;
 use super::tree::columns_of;
-use super::{Apply, ApplyKind, Environment, Equality, JoinKind, Node, Operator, RowRange};
+use super::{Apply, ApplyKind, Environment, Equality, JoinKind, Node, Operator, RowRange, lateral};
 use crate::plan::walk::{column_of, replace};
-use crate::plan::{Aggregate, AggregateFunction, ColumnId, ColumnInfo, ColumnTable, Projected};
+use crate::plan::{Aggregate, AggregateFunction, ColumnId, ColumnTable, Projected};
 
 /// Joins within joins cost more to plan for each level: of deeper subqueries none is made.
 const MOST_NESTED: usize = 8;
@@ -105,13 +106,14 @@ impl Unnester<'_> {
                 self.rewrite(&mut apply.query, depth + 1)?;
                 if depth < MOST_NESTED {
                     self.scalar(node);
+                    self.lateral(node)?;
                 }
             }
             Operator::Filter { input, .. } if matches!(input.operator, Operator::Apply(_)) => {
                 // These are answered together, by what the conditions make of them.
                 self.within(input, depth)?;
                 if depth < MOST_NESTED {
-                    self.conditions(node);
+                    self.conditions(node)?;
                 }
             }
             _ => {
@@ -135,10 +137,10 @@ impl Unnester<'_> {
     }
 
     /// A filter above the subqueries whose answers it uses.
-    fn conditions(&mut self, node: &mut Node) {
+    fn conditions(&mut self, node: &mut Node) -> Result<(), SqlError> {
         let filter = std::mem::replace(node, Node::one_row());
         let outputs = filter.outputs;
-        let Operator::Filter { input, mut conditions } = filter.operator else { return };
+        let Operator::Filter { input, mut conditions } = filter.operator else { return Ok(()) };
         let (mut base, mut applies) = (*input, Vec::new());
         while let Operator::Apply(apply) = base.operator {
             let mut apply = *apply;
@@ -147,22 +149,24 @@ impl Unnester<'_> {
         }
         for mut apply in applies.into_iter().rev() {
             apply.input = base;
-            base = self.condition(apply, &mut conditions);
+            base = self.condition(apply, &mut conditions)?;
         }
         *node = base.filtered(conditions).with_outputs(&outputs);
+        Ok(())
     }
 
     /// A subquery below the conditions that use its answer: a join, if one serves.
-    fn condition(&mut self, apply: Apply, conditions: &mut Vec<Expr>) -> Node {
+    fn condition(&mut self, apply: Apply, conditions: &mut Vec<Expr>) -> Result<Node, SqlError> {
         let Some((kind, at)) = self.join_kind(&apply, conditions) else {
             let mut node = applied(apply);
             self.scalar(&mut node);
-            return node;
+            self.lateral(&mut node)?;
+            return Ok(node);
         };
         let local = local_columns(&apply);
         let correlated = !local.is_empty();
         if correlated && !can_pull(&apply.query, &local, true) {
-            return applied(apply);
+            return Ok(applied(apply));
         }
         let Apply { kind: of, input, query, needles, id, .. } = apply;
         match (at, of) {
@@ -196,7 +200,7 @@ impl Unnester<'_> {
         if let JoinKind::Mark(id) = kind {
             node.outputs.push(id);
         }
-        before.into_iter().rev().fold(node, |node, (id, query)| once(id, query, node))
+        Ok(before.into_iter().rev().fold(node, |node, (id, query)| once(id, query, node)))
     }
 
     /// The join that answers a subquery, and the place of the condition that it stands for.
@@ -251,7 +255,7 @@ impl Unnester<'_> {
             return;
         }
         let local = local_columns(apply);
-        let Some(answer) = self.aggregated(apply, &local) else { return };
+        let Some(answer) = self.aggregated(apply, &local, apply.query.outputs[0]) else { return };
         let outputs = node.outputs.clone();
         let Operator::Apply(apply) = std::mem::replace(node, Node::one_row()).operator else { return };
         let Apply { input, query, id, .. } = *apply;
@@ -268,25 +272,72 @@ impl Unnester<'_> {
             return;
         };
         let one = Expr::int(1);
-        let info = ColumnInfo { name: "".into(), ty: one.ty, nullable: false, origin: None, label: None };
-        let marker = self.columns.add(info);
+        let marker = self.copy_of(&one);
         let passed = right.outputs.clone();
         right = right.projected(vec![Projected { id: marker, expr: one }], &passed);
-        let marker = Expr::column(marker.index(), SqlType::BIGINT, true);
-        let is_null = ExprKind::Is { expr: Box::new(marker), test: IsTest::Null, negated: false };
-        let branches = vec![(Expr::truth(is_null, false), empty)];
-        let (ty, otherwise) = (value.ty, Some(Box::new(Expr { nullable: true, ..value })));
-        let value = Expr::new(ExprKind::Case { branches, otherwise }, ty, true);
+        let value = where_partner(marker, value, empty);
         let passed = input.outputs.clone();
         let joined = joined_by(JoinKind::Single, input, right, keys, residual);
         let answered = joined.projected(vec![Projected { id, expr: value }], &passed).with_outputs(&outputs);
         *node = before.into_iter().rev().fold(answered, |node, (id, query)| once(id, query, node));
     }
 
-    /// Whether a scalar subquery is the aggregate of rows that equalities with outer columns pick, and what it gives for no rows,
+    /// A LATERAL table: a join, if one serves.
+    fn lateral(&mut self, node: &mut Node) -> Result<(), SqlError> {
+        if !lateral::is_beside_many(node, self.environment)? || self.lateral_row(node) {
+            return Ok(());
+        }
+        lateral::join_lateral(node, self.columns);
+        Ok(())
+    }
+
+    /// A LATERAL table of one row that aggregates: as a scalar subquery, for several columns.
+    fn lateral_row(&mut self, node: &mut Node) -> bool {
+        let Operator::Apply(apply) = &node.operator else { return false };
+        if !matches!(apply.kind, ApplyKind::Rows { .. }) {
+            return false;
+        }
+        let local = local_columns(apply);
+        let answers =
+            apply.query.outputs.iter().map(|out| Some((*out, self.aggregated(apply, &local, *out)?)));
+        let Some(answers) = answers.collect::<Option<Vec<_>>>() else { return false };
+        let outputs = node.outputs.clone();
+        let Operator::Apply(apply) = std::mem::replace(node, Node::one_row()).operator else { return false };
+        let Apply { input, query, .. } = *apply;
+        let (mut before, mut keys, mut residual) = (Vec::new(), Vec::new(), Vec::new());
+        let right = self.group(query, &local, &mut keys, &mut residual, &mut before);
+        let marker = self.copy_of(&Expr::int(1));
+        let mut inner = vec![Projected { id: marker, expr: Expr::int(1) }];
+        let mut passed: Vec<_> = keys.iter().flat_map(|key: &Equality| columns_of(&key.right)).collect();
+        let mut above = Vec::new();
+        let mut below = input.outputs.clone();
+        for (out, empty) in answers {
+            let Some(empty) = empty else {
+                passed.push(out);
+                below.push(out);
+                continue;
+            };
+            let value = column(self.columns, out);
+            let copy = self.copy_of(&value);
+            inner.push(Projected { id: copy, expr: value });
+            let expr = where_partner(marker, column(self.columns, copy), empty);
+            above.push(Projected { id: out, expr });
+        }
+        let joined = joined_by(JoinKind::Single, input, right.projected(inner, &passed), keys, residual);
+        let answered = joined.projected(above, &below).with_outputs(&outputs);
+        *node = before.into_iter().rev().fold(answered, |node, (id, query)| once(id, query, node));
+        true
+    }
+
+    /// A new column for an expression's values.
+    fn copy_of(&mut self, expr: &Expr) -> ColumnId {
+        lateral::copy_of(self.columns, expr)
+    }
+
+    /// Whether a subquery's column is made of the aggregate of rows that equalities with outer columns pick, and what it gives for no rows,
     /// if that is not NULL.
-    fn aggregated(&self, apply: &Apply, local: &HashSet<ColumnId>) -> Option<Option<Expr>> {
-        let mut value = column(self.columns, apply.query.outputs[0]);
+    fn aggregated(&self, apply: &Apply, local: &HashSet<ColumnId>, out: ColumnId) -> Option<Option<Expr>> {
+        let mut value = column(self.columns, out);
         let mut node = &apply.query;
         let (input, aggregation) = loop {
             match &node.operator {
@@ -355,14 +406,7 @@ impl Unnester<'_> {
                         residual.push(condition);
                         continue;
                     };
-                    let (ty, nullable) = (inner.ty, inner.nullable);
-                    let id = self.columns.add(ColumnInfo {
-                        name: "".into(),
-                        ty,
-                        nullable,
-                        origin: None,
-                        label: None,
-                    });
+                    let id = self.copy_of(&inner);
                     aggregation.keys.push(Projected { id, expr: inner });
                     keys.push(Equality { left: outer, right: column(self.columns, id) });
                     node.outputs.push(id);
@@ -374,7 +418,22 @@ impl Unnester<'_> {
     }
 }
 
-fn joined_by(kind: JoinKind, left: Node, right: Node, keys: Vec<Equality>, residual: Vec<Expr>) -> Node {
+/// The value where the marker shows that there is a partner.
+fn where_partner(marker: ColumnId, value: Expr, empty: Expr) -> Expr {
+    let marker = Expr::column(marker.index(), SqlType::BIGINT, true);
+    let is_null = ExprKind::Is { expr: Box::new(marker), test: IsTest::Null, negated: false };
+    let branches = vec![(Expr::truth(is_null, false), empty)];
+    let (ty, otherwise) = (value.ty, Some(Box::new(Expr { nullable: true, ..value })));
+    Expr::new(ExprKind::Case { branches, otherwise }, ty, true)
+}
+
+pub(super) fn joined_by(
+    kind: JoinKind,
+    left: Node,
+    right: Node,
+    keys: Vec<Equality>,
+    residual: Vec<Expr>,
+) -> Node {
     let mut node = join(kind, left, right, residual);
     if let Operator::Join(join) = &mut node.operator {
         join.keys = keys;
@@ -392,7 +451,7 @@ fn applied(apply: Apply) -> Node {
 }
 
 /// The outer columns that the block at hand provides. What comes from further out is constant for it.
-fn local_columns(apply: &Apply) -> HashSet<ColumnId> {
+pub(super) fn local_columns(apply: &Apply) -> HashSet<ColumnId> {
     let input: HashSet<_> = apply.input.outputs.iter().collect();
     apply.outer.iter().filter(|id| input.contains(id)).copied().collect()
 }
@@ -415,11 +474,11 @@ fn stands_plainly(expr: &Expr, id: ColumnId) -> bool {
     }
 }
 
-fn uses(expr: &Expr, columns: &HashSet<ColumnId>) -> bool {
+pub(super) fn uses(expr: &Expr, columns: &HashSet<ColumnId>) -> bool {
     expr.any(&mut |part| column_of(part).is_some_and(|id| columns.contains(&id)))
 }
 
-fn own_uses(node: &Node, columns: &HashSet<ColumnId>) -> bool {
+pub(super) fn own_uses(node: &Node, columns: &HashSet<ColumnId>) -> bool {
     let mut found = false;
     node.for_each_expr(&mut |expr| found |= uses(expr, columns));
     if let Operator::Apply(apply) = &node.operator {
@@ -428,13 +487,13 @@ fn own_uses(node: &Node, columns: &HashSet<ColumnId>) -> bool {
     found
 }
 
-fn uses_any(node: &Node, columns: &HashSet<ColumnId>) -> bool {
+pub(super) fn uses_any(node: &Node, columns: &HashSet<ColumnId>) -> bool {
     own_uses(node, columns) || node.inputs().into_iter().any(|input| uses_any(input, columns))
 }
 
 /// Whether all that uses the columns are conditions that may as well stand above the node. `once`: it does not matter how
 /// often a row is there, nor in which order.
-fn can_pull(node: &Node, columns: &HashSet<ColumnId>, once: bool) -> bool {
+pub(super) fn can_pull(node: &Node, columns: &HashSet<ColumnId>, once: bool) -> bool {
     match &node.operator {
         Operator::Filter { input, .. } => can_pull(input, columns, once),
         _ if own_uses(node, columns) => false,
@@ -452,7 +511,7 @@ fn can_pull(node: &Node, columns: &HashSet<ColumnId>, once: bool) -> bool {
 }
 
 /// The conditions that [`pull`] would take.
-fn correlated<'n>(node: &'n Node, columns: &HashSet<ColumnId>, found: &mut Vec<&'n Expr>) {
+pub(super) fn correlated<'n>(node: &'n Node, columns: &HashSet<ColumnId>, found: &mut Vec<&'n Expr>) {
     if let Operator::Filter { conditions, .. } = &node.operator {
         found.extend(conditions.iter().filter(|condition| uses(condition, columns)));
     }
@@ -461,7 +520,7 @@ fn correlated<'n>(node: &'n Node, columns: &HashSet<ColumnId>, found: &mut Vec<&
 
 /// The node without the conditions that use the columns, and with the columns that these use besides. What is evaluated before
 /// it is apart, too.
-fn pull(
+pub(super) fn pull(
     mut node: Node,
     columns: &HashSet<ColumnId>,
     pulled: &mut Vec<Expr>,
@@ -511,7 +570,7 @@ fn pull(
 
 /// An equality of something that is made of the columns alone, which comes first, and something that uses none of them.
 /// Values that are equal fall into one group.
-fn equality(condition: &Expr, columns: &HashSet<ColumnId>) -> Option<(Expr, Expr)> {
+pub(super) fn equality(condition: &Expr, columns: &HashSet<ColumnId>) -> Option<(Expr, Expr)> {
     let ExprKind::Compare { op: CompareOp::Eq, left, right } = &condition.kind else { return None };
     let outer = |expr: &Expr| !expr.is_constant() && columns_of(expr).all(|id| columns.contains(&id));
     let inner = |expr: &Expr| columns_of(expr).next().is_some() && !uses(expr, columns);

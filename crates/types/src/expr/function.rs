@@ -109,7 +109,7 @@ functions! {
     Log2 ["LOG2"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::log2;
     Log10 ["LOG10"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::log10;
     Sign ["SIGN"] 1..=1, [Number], Ret::Int, Strict, Immutable, func::math::sign;
-    Pi ["PI"] 0..=0, [], Ret::Double, Strict, Immutable, func::math::pi;
+    Pi ["PI"] 0..=0, [], Ret::Custom(ret::pi), Strict, Immutable, func::math::pi;
     Rand ["RAND"] 0..=1, [Int], Ret::Double, Never, Volatile, func::math::rand;
     Sin ["SIN"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::sin;
     Cos ["COS"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::cos;

@@ -18,6 +18,7 @@ pub mod returns;
 mod spatial;
 mod variables;
 
+pub use arith::as_double;
 pub use cast::CastTarget;
 pub use json::OnJsonProblem;
 pub use spatial::refuse_geometries;

@@ -27,7 +27,10 @@ const BASE64_LINE: usize = 76;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical)
+        // Bits that no encoder sets are left out of account.
+        .with_decode_allow_trailing_bits(true),
 );
 
 pub(crate) fn md5<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {

@@ -3,10 +3,10 @@
 
 use crate::expr::Expr;
 use crate::expr::error::EvalResult;
-use crate::expr::typing::arith::Digits;
+use crate::expr::typing::arith::{Digits, shown_decimals};
 use crate::expr::typing::collation::{self, Derivation};
 use crate::expr::typing::{Typer, ValueClass};
-use crate::sql_type::{Collation, IntWidth, LobSize, SqlType};
+use crate::sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
 
 /// A string type for so many characters: a VARCHAR up to 65,535 bytes at 4 bytes per character.
 pub(crate) fn string_type(chars: u64, collation: Collation) -> SqlType {
@@ -51,7 +51,8 @@ pub(crate) fn text_len(ty: &SqlType) -> u64 {
         SqlType::Double(_) => 23,
         SqlType::Char { len, .. } | SqlType::VarChar { len, .. } => len.into(),
         SqlType::Binary { len } | SqlType::VarBinary { len } => len.into(),
-        SqlType::Text { size, .. } => size.max_bytes() / 4,
+        // As many characters as it has bytes, if each takes one.
+        SqlType::Text { size, .. } => size.max_bytes(),
         SqlType::Blob { size } => size.max_bytes(),
         SqlType::Date => 10,
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => 19 + fraction(fsp),
@@ -126,7 +127,11 @@ pub fn union_type(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
         }
         (C::Json, _) | (_, C::Json) => SqlType::JSON_TEXT,
         _ if a.is_geometry() && b.is_geometry() => SqlType::GEOMETRY,
-        (C::Bytes, _) | (_, C::Bytes) => bytes_type(byte_len(&a).max(byte_len(&b))),
+        (C::Bytes, _) | (_, C::Bytes) => {
+            let longest = byte_len(&a).max(byte_len(&b));
+            let is_lob = [a, b].iter().any(|ty| matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. }));
+            if is_lob { SqlType::Blob { size: LobSize::for_bytes(longest) } } else { bytes_type(longest) }
+        }
         _ => union_string(a, b, collation),
     }
 }
@@ -136,13 +141,10 @@ pub(crate) fn byte_len(ty: &SqlType) -> u64 {
 }
 
 fn union_string(a: SqlType, b: SqlType, collation: Collation) -> SqlType {
-    let text_size = |ty: &SqlType| match ty {
-        SqlType::Text { size, .. } => Some(*size),
-        _ => None,
-    };
-    match text_size(&a).max(text_size(&b)) {
-        Some(size) => SqlType::Text { size, collation },
-        None => string_type(text_len(&a).max(text_len(&b)), collation),
+    let longest = text_len(&a).max(text_len(&b));
+    match [a, b].iter().any(|ty| matches!(ty, SqlType::Text { .. })) {
+        true => SqlType::Text { size: LobSize::for_bytes(longest * 4), collation },
+        false => string_type(longest, collation),
     }
 }
 
@@ -187,7 +189,15 @@ fn union_float(a: SqlType, b: SqlType) -> SqlType {
         SqlType::Int { width, .. } => width != IntWidth::W32,
         _ => false,
     };
-    if fits_float(a) && fits_float(b) { SqlType::FLOAT } else { SqlType::DOUBLE }
+    let decimals = shown_decimals(&a).zip(shown_decimals(&b)).map(|(a, b)| a.max(b));
+    let real = decimals.map_or(RealFormat::PLAIN, RealFormat::shown_with);
+    let is_float = |ty: SqlType| matches!(ty, SqlType::Float(_));
+    match fits_float(a) && fits_float(b) {
+        true => SqlType::Float(real),
+        // Rounded as a DOUBLE, a FLOAT would be another number.
+        false if is_float(a) || is_float(b) => SqlType::DOUBLE,
+        false => SqlType::Double(real),
+    }
 }
 
 fn union_temporal(a: SqlType, b: SqlType) -> SqlType {

@@ -6,7 +6,8 @@ use crate::expr::context::SqlMode;
 use crate::expr::error::EvalResult;
 use crate::expr::typing::{Typer, ValueClass, refuse_geometries};
 use crate::expr::{ArithOp, Expr, ExprKind};
-use crate::sql_type::{IntWidth, SqlType};
+use crate::sql_type::{IntWidth, RealFormat, SqlType};
+use crate::text::fixed_decimals;
 
 /// Digits before and after the point that values of a numeric expression can have, and whether all are ≥ 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,20 @@ pub(crate) fn hybrid_number(expr: &Expr) -> Option<Expr> {
     })
 }
 
+/// How many digits after the point values of a numeric type are shown with, if that does not depend on the value.
+pub(crate) fn shown_decimals(ty: &SqlType) -> Option<u8> {
+    match ty {
+        SqlType::Bool | SqlType::Int { .. } | SqlType::Year => Some(0),
+        SqlType::Decimal { scale, .. } => Some(*scale),
+        _ => fixed_decimals(ty),
+    }
+}
+
+/// A DOUBLE that is shown as values of a FLOAT or DOUBLE type are.
+pub fn as_double(ty: &SqlType) -> SqlType {
+    fixed_decimals(ty).map_or(SqlType::DOUBLE, |decimals| SqlType::Double(RealFormat::shown_with(decimals)))
+}
+
 impl Typer {
     /// `left op right`.
     pub fn arith(&self, op: ArithOp, left: Expr, right: Expr) -> EvalResult<Expr> {
@@ -132,7 +147,7 @@ impl Typer {
                 let unsigned = left.ty.is_unsigned() || right.ty.is_unsigned();
                 SqlType::Int { width: IntWidth::W64, unsigned }
             }
-            _ if double => SqlType::DOUBLE,
+            _ if double => self.real_type(op, &left.ty, &right.ty),
             ArithOp::Div => self.quotient_type(&left, &right),
             _ if int => self.int_type(op, &left, &right),
             _ => decimal_type(op, &left, &right),
@@ -171,7 +186,7 @@ impl Typer {
             SqlType::Decimal { precision, scale, .. } => {
                 SqlType::Decimal { precision, scale, unsigned: false }
             }
-            SqlType::Float(_) | SqlType::Double(_) => SqlType::DOUBLE,
+            SqlType::Float(_) | SqlType::Double(_) => as_double(&expr.ty),
             _ => SqlType::BIGINT,
         };
         let nullable = expr.nullable;
@@ -200,6 +215,16 @@ impl Typer {
             _ => SqlType::BIGINT,
         };
         self.convert(expr, ty)
+    }
+
+    /// Where each side has a fixed number of digits after the point, as FLOAT(M,D) has, the result is shown with as many as
+    /// the side that has more; a quotient with `div_precision_increment` more than that.
+    fn real_type(&self, op: ArithOp, left: &SqlType, right: &SqlType) -> SqlType {
+        let (Some(l), Some(r)) = (shown_decimals(left), shown_decimals(right)) else {
+            return SqlType::DOUBLE;
+        };
+        let more = if op == ArithOp::Div { self.div_precision_increment } else { 0 };
+        SqlType::Double(RealFormat::shown_with(l.max(r).saturating_add(more)))
     }
 
     fn int_type(&self, op: ArithOp, left: &Expr, right: &Expr) -> SqlType {

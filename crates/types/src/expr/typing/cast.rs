@@ -3,6 +3,7 @@
 use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{bytes_type, string_type, text_len};
+use crate::expr::typing::arith::hybrid_number;
 use crate::expr::typing::{Typer, refuse_geometries, rounds_datetime};
 use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, SqlType};
@@ -42,6 +43,12 @@ impl Typer {
         }
         let expr = match target {
             CastTarget::Char(..) => self.with_zeros(expr),
+            CastTarget::Signed
+            | CastTarget::Unsigned
+            | CastTarget::Decimal(_)
+            | CastTarget::Float
+            | CastTarget::Double
+            | CastTarget::Year => hybrid_number(&expr).unwrap_or(expr),
             _ => expr,
         };
         let ty = self.cast_type(&expr, target)?;

@@ -103,10 +103,19 @@ impl Typer {
             true => self.constants_as_numbers(exprs, op.symbol()),
             false => self.ordered_operands(exprs),
         };
-        let [left, right]: [Expr; 2] =
-            self.comparable(exprs, op.symbol())?.try_into().expect("two go in, two come out");
+        let exprs = self.comparable(exprs, op.symbol())?;
+        let exprs = if op == CompareOp::NullSafeEq { self.typed_nulls(exprs) } else { exprs };
+        let [left, right]: [Expr; 2] = exprs.try_into().expect("two go in, two come out");
         let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
         Ok(Expr::truth(ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) }, nullable))
+    }
+
+    /// What is nothing but NULL, as a NULL of the other side's type: `<=>` compares it, too, and vectors have one type.
+    /// The type of a parameter is not known before it is bound.
+    fn typed_nulls(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let Some(ty) = exprs.iter().map(|expr| expr.ty).find(|ty| *ty != SqlType::Null) else { return exprs };
+        let is_null = |expr: &Expr| expr.ty == SqlType::Null && !matches!(expr.kind, ExprKind::Param(_));
+        exprs.into_iter().map(|expr| if is_null(&expr) { self.convert(expr, ty) } else { expr }).collect()
     }
 
     /// Constants beside a column are read as what the column has, as far as they can be.
@@ -144,7 +153,7 @@ impl Typer {
                 SqlType::Decimal { scale, .. } if expr.is_constant() => scale,
                 _ => return expr,
             };
-            let real = RealFormat { unsigned: false, digits: Some((u8::MAX, decimals.max(own))) };
+            let real = RealFormat::shown_with(decimals.max(own));
             self.convert(expr, if is_float { SqlType::Float(real) } else { SqlType::Double(real) })
         };
         exprs.into_iter().map(one).collect()

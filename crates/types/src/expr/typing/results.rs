@@ -4,11 +4,11 @@ use crate::datum::Datum;
 use crate::expr::Expr;
 use crate::expr::error::EvalResult;
 use crate::expr::typing::aggregate::{byte_len, bytes_type, fsp_of, fsp_of_expr, string_type, text_len};
-use crate::expr::typing::arith::{Digits, decimal};
+use crate::expr::typing::arith::{Digits, as_double, decimal};
 use crate::expr::typing::cast;
 use crate::expr::typing::{Typer, ValueClass};
 use crate::geometry::GeometryType;
-use crate::sql_type::{Collation, LobSize, SqlType};
+use crate::sql_type::{Collation, LobSize, RealFormat, SqlType};
 
 type TypeResult = EvalResult<SqlType>;
 
@@ -70,9 +70,14 @@ pub(crate) fn abs(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(match args[0].ty {
         SqlType::Int { unsigned: true, .. } | SqlType::Year => SqlType::BIGINT_UNSIGNED,
         SqlType::Bool | SqlType::Int { .. } | SqlType::Null => SqlType::BIGINT,
-        SqlType::Float(_) => SqlType::DOUBLE,
+        SqlType::Float(_) | SqlType::Double(_) => as_double(&args[0].ty),
         ty => ty,
     })
+}
+
+/// PI() is shown with six decimals, and has all that a DOUBLE can have where more are asked for.
+pub(crate) fn pi(_: &Typer, _: &[Expr]) -> TypeResult {
+    Ok(SqlType::Double(RealFormat::shown_with(6)))
 }
 
 /// CEIL, FLOOR: of a decimal an integer, where that is sure to hold it.
@@ -83,6 +88,7 @@ pub(crate) fn integral(typer: &Typer, args: &[Expr]) -> TypeResult {
             0..18 => SqlType::BIGINT,
             int => decimal(u32::from(int) + 1, 0, unsigned),
         },
+        SqlType::Float(_) | SqlType::Double(_) => SqlType::DOUBLE,
         _ => return abs(typer, args),
     })
 }
@@ -97,8 +103,10 @@ pub(crate) fn truncate(typer: &Typer, args: &[Expr]) -> TypeResult {
 }
 
 fn rounded(typer: &Typer, args: &[Expr], carries: bool) -> TypeResult {
-    let SqlType::Decimal { unsigned, .. } = args[0].ty else {
-        return abs(typer, args);
+    let unsigned = match args[0].ty {
+        SqlType::Decimal { unsigned, .. } => unsigned,
+        SqlType::Float(_) | SqlType::Double(_) => return Ok(SqlType::DOUBLE),
+        _ => return abs(typer, args),
     };
     let digits = Digits::of(&args[0]);
     let wanted = if args.len() == 1 { Some(0) } else { literal_int(args.get(1)) };
