@@ -234,11 +234,11 @@ fn fruitless_joins_end_and_keep_nobody_waiting() {
             });
             std::thread::sleep(Duration::from_millis(300));
             // As many as there are threads, and one more.
-            let mut more: Vec<_> = (0..2).map(|_| other.another()).collect();
+            let more: Vec<_> = (0..2).map(|_| other.another()).collect();
             let interrupts: Vec<_> =
                 more.iter().map(|client| client.session.info.interrupt.clone()).collect();
-            let others: Vec<_> =
-                more.iter_mut().map(|client| threads.spawn(move || client.run(join))).collect();
+            let run = |mut client: Client| threads.spawn(move || client.run(join));
+            let others: Vec<_> = more.into_iter().map(run).collect();
             std::thread::sleep(Duration::from_millis(300));
             answer(&mut other);
             interrupt.raise(Interruption::Statement);
