@@ -60,12 +60,6 @@ pub(crate) fn remove_unless_needed(
     !needed
 }
 
-/// Whether a scan that begins a key anew may meet rows that it has visited: others with the same key; or, since a row moves
-/// to a greater id, the one that it visited before it came to where that had been.
-pub(crate) fn may_meet_again(index: &IndexHandle, direction: Direction) -> bool {
-    !index.def.kind.is_unique() || direction == Direction::Descending
-}
-
 /// Goes through the rows that a unique index may have under a whole key, until `visit` takes one, which it may only if that
 /// has the key. Whether it took one. `visit` is also told whether a mere hint led to the row.
 pub(crate) fn each_with_key(

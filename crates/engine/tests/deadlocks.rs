@@ -6,6 +6,7 @@
 #[path = "common/random.rs"]
 mod random;
 
+use std::collections::HashSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -175,7 +176,7 @@ impl Session<'_> {
         let from = self.some(2 * ROWS);
         let range = six_from(&index, from);
         let direction = [Direction::Ascending, Direction::Descending][self.random.below(2)];
-        let mut ids = Vec::new();
+        let (mut ids, mut keys) = (Vec::new(), Vec::new());
         let (odd, scratch) = (self.some(3), &mut ReadScratch::default());
         let how = &mut LockHow::all(lock);
         txn.lock_range(&self.tables.u, &index, &range, direction, how, scratch, &mut |id, row| {
@@ -183,8 +184,14 @@ impl Session<'_> {
                 return RowVerdict::Unwanted;
             }
             ids.push(id);
+            keys.push((number(&row, 0), number(&row, 1)));
             RowVerdict::Wanted
         })?;
+        // Rows that are held keep their keys: whatever others delete and insert again meanwhile, no key comes twice.
+        for of in [|key: &(i64, i64)| key.0, |key: &(i64, i64)| key.1] {
+            let different: HashSet<i64> = keys.iter().map(of).collect();
+            assert_eq!(different.len(), keys.len(), "{keys:?} along {}", index.def.name);
+        }
         Ok(ids)
     }
 
@@ -314,6 +321,9 @@ impl Stage {
             ..TxnOptions::default()
         };
         let mut txn = engine.begin(options);
+        if session.random.below(2) == 0 {
+            txn.fix_snapshot();
+        }
         for _ in 0..1 + session.random.below(4) {
             let mark = txn.begin_statement();
             let outcome = session.statement(&mut txn);
@@ -411,6 +421,15 @@ fn run(forms: &[Form], levels: &[Isolation], freeze: FreezePolicy, seed: u64) {
     println!("{forms:?} {levels:?}: {commits} commits, {deadlocks} deadlocks");
     assert!(commits > 20, "{commits} commits");
     assert_eq!(engine.sleeping_waiters(), 0);
+    engine.collect_all_garbage();
+    for name in ["u", "parent", "child"] {
+        let table = engine.catalog().table("d", name).expect("created").clone();
+        let rows = table.row_count();
+        for index in table.indexes() {
+            let name = &index.def.name;
+            assert_eq!(index.entries() as u64, rows, "entries of {name} once no version is left");
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
-use avocet_types::Datum;
+use avocet_types::{Collation, ColumnDef, Datum, IndexDef, SqlType, TableDef};
 
 use common::{create, options, table};
 
@@ -145,4 +145,43 @@ fn pruning_beside_writers_and_readers_changes_nothing_that_is_seen() {
     assert_eq!(engine.version_backlog(), 0);
     assert_eq!(table(&engine).indexes()[0].entries(), 20);
     assert_eq!(engine.freeze_all().expect("frozen"), 0);
+}
+
+/// A transaction changes the key of a row that another one has moved out of a block since its snapshot: what it sees there is
+/// marked, and still the entry of the old key is known to be stale.
+#[test]
+fn entries_go_with_the_versions_of_rows_that_others_have_moved() {
+    let engine = Engine::open(options(&SimDisk::new())).expect("open");
+    engine.create_database("d", Collation::DEFAULT).expect("created");
+    let columns = vec![ColumnDef::new("id", SqlType::BIGINT), ColumnDef::new("k", SqlType::BIGINT)];
+    let indexes = vec![IndexDef::primary(&[0]), IndexDef::secondary("k", &[1])];
+    let t = engine.create_table(TableDef::new("d", "t", columns, indexes)).expect("created");
+    let mut txn = engine.begin(TxnOptions::default());
+    let ids: Vec<_> =
+        (0..3).map(|n| txn.insert(&t, &[Datum::Int(n), Datum::Int(n)]).expect("inserted")).collect();
+    txn.commit().expect("logged").wait().expect("durable");
+    engine.collect_all_garbage();
+    assert_eq!(engine.freeze_all().expect("frozen"), 0);
+
+    let mut old = engine.begin(TxnOptions::default());
+    old.fix_snapshot();
+    let mut other = engine.begin(TxnOptions::default());
+    let moved = other.update(&t, ids[1], &[(1, Datum::Int(1))]).expect("no conflict").expect("it is there");
+    assert_ne!(moved, ids[1]);
+    other.commit().expect("logged").wait().expect("durable");
+    assert_eq!(old.update(&t, moved, &[(1, Datum::Int(-3))]).expect("no conflict"), Some(moved));
+    old.commit().expect("logged").wait().expect("durable");
+
+    engine.collect_all_garbage();
+    let k = t.indexes()[1].clone();
+    assert_eq!(k.entries(), 3, "no entry outlives its versions");
+    assert_eq!(engine.freeze_all().expect("frozen"), 0);
+    let (txn, mut seen) = (engine.begin(TxnOptions::default()), Vec::new());
+    let (range, scratch) = (KeyRange::all(), &mut ReadScratch::default());
+    txn.index_scan_of(&t, &k, &range, Direction::Ascending, Some(&[0, 1]), scratch, &mut |_, row| {
+        seen.push(format!("{:?} {:?}", row.get(0), row.get(1)));
+        ControlFlow::Continue(())
+    })
+    .expect("read");
+    assert_eq!(seen, ["Int(1) Int(-3)", "Int(0) Int(0)", "Int(2) Int(2)"]);
 }

@@ -23,7 +23,7 @@ use super::core::Txn;
 use super::options::Isolation;
 use super::parts::StatementMark;
 use crate::buffers::ReadScratch;
-use crate::entries::{entry_is_of, may_meet_again};
+use crate::entries::entry_is_of;
 use crate::error::{EngineError, Result};
 use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
@@ -175,9 +175,7 @@ impl Txn {
                         let row = row.row(&table.layout);
                         let mut shown = RowVerdict::Unwanted;
                         if entry_is_of(index, &row, entry, key) {
-                            if may_meet_again(index, direction) {
-                                visited.note(entry_key, id);
-                            }
+                            visited.note(entry_key, id);
                             may_move_on = false;
                             self.locks.deferral.note_shown();
                             shown = visit(id, row);

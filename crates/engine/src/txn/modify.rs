@@ -16,7 +16,7 @@ use avocet_types::RowRef;
 use super::action::{Action, Candidate, Found, LockWait, Modify, RowChange};
 use super::core::Txn;
 use crate::buffers::ReadScratch;
-use crate::entries::{each_with_key, may_meet_again};
+use crate::entries::each_with_key;
 use crate::error::Result;
 use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
@@ -101,9 +101,7 @@ impl Txn {
                 match self.modify_row(t, table, id, candidate, ask) {
                     Ok(Some(now)) => {
                         moved.extend(Some(now).filter(|&now| now != id));
-                        if may_meet_again(index, direction) {
-                            visited.note(key, id);
-                        }
+                        visited.note(key, id);
                     }
                     // Somebody has moved the row, perhaps to where the scan has been.
                     Ok(None) if self.locks.gone.len() > gone => {

@@ -380,7 +380,9 @@ impl Txn {
         after: &[u8],
         old: &mut RowBuf,
     ) -> Result<()> {
-        let updated = self.changes.undo.len() - 1;
+        // Marks of what the row has replaced may have come after it.
+        let updated = self.changes.undo.iter().rposition(|entry| !entry.undo.is_mask());
+        let updated = updated.expect("the row was changed in place");
         let mut new = RowBuf { image: old.image.clone() };
         delta::apply_to_image(&table.layout, after, &mut new.image)
             .map_err(crate::error::malformed("row delta"))?;
