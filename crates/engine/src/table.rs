@@ -397,6 +397,11 @@ impl TableHandle {
         self.rows.load(Ordering::Relaxed).max(0) as u64
     }
 
+    /// Bytes of its rows: of hot ones in memory, of column blocks as they are stored.
+    pub fn data_bytes(&self) -> u64 {
+        self.relation.data_bytes()
+    }
+
     /// The value that the next insert without one will get.
     pub fn next_auto_increment(&self) -> u64 {
         self.auto_increment.load(Ordering::Relaxed)

@@ -19,9 +19,9 @@ mod views;
 use std::sync::{Arc, OnceLock};
 
 use avocet_base::TableId;
-use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
+use avocet_types::{Collation, Value};
 
 use super::output::Rowset;
 use super::schemas::{MYSQL, OWN, PERFORMANCE, SYS};
@@ -98,6 +98,24 @@ fn find(schema: &str, name: &str) -> Option<&'static Virtual> {
 /// The definition of a table of a schema.
 pub(super) fn table(schema: &str, name: &str) -> Option<Arc<TableDef>> {
     find(schema, name).map(|table| table.def.clone())
+}
+
+/// The tables' definitions.
+pub(super) fn tables_of(schema: &str) -> impl Iterator<Item = &'static TableDef> {
+    of(schema).map(|table| &*table.def)
+}
+
+/// The name of a schema, as it is written, and its collation.
+pub(super) fn database(name: &str) -> Option<(&'static str, Collation)> {
+    let name = SCHEMAS.into_iter().find(|schema| match is_schema(schema) {
+        true => schema.eq_ignore_ascii_case(name),
+        false => *schema == name,
+    })?;
+    Some((name, collation_of(name)))
+}
+
+fn collation_of(schema: &str) -> Collation {
+    if is_schema(schema) { Collation(33) } else { Collation::DEFAULT }
 }
 
 /// The names of a schema's tables.

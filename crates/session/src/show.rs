@@ -58,15 +58,18 @@ impl Session {
             ShowKind::CreateView(view) => self.show_create_view(view),
             ShowKind::CreateDatabase { name, if_not_exists } => {
                 let catalog = self.catalog();
-                let found = catalog.database(&name.name);
-                let found = found.ok_or_else(|| ErrorCode::BAD_DB_ERROR.with(&[&name.name]))?;
+                let (found, collation) = match catalog.database(&name.name) {
+                    Some(found) => (&*found.name, found.collation),
+                    None => info_schema::database(&name.name)
+                        .ok_or_else(|| ErrorCode::BAD_DB_ERROR.with(&[&name.name]))?,
+                };
                 let mut rows =
                     Rowset::new("", &[("Database", varchar(64)), ("Create Database", varchar(1024))]);
                 rows.push(vec![
-                    text(&found.name),
+                    text(found),
                     text(create::create_database(
-                        &found.name,
-                        found.collation,
+                        found,
+                        collation,
                         *if_not_exists,
                         create::Quotes::of(self.settings.sql_mode),
                     )),
@@ -155,6 +158,12 @@ impl Session {
                 ("Comment", varchar(2048)),
             ],
         );
+        let own = info_schema::tables_of(&database);
+        for def in own.filter(|def| self.seen().sees_table(&database, &def.name)) {
+            let mut row = vec![text(&def.name)];
+            row.resize(rows.columns.len(), Datum::Null);
+            rows.push(row);
+        }
         let catalog = self.stored_catalog();
         for table in catalog.relations_in(&database) {
             if table.is_unfinished() || !self.seen().sees_table(&database, &table.def.name) {

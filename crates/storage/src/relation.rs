@@ -404,6 +404,16 @@ impl Relation {
         size_of::<Self>() + made.sum::<usize>() * size_of::<Segment>() + states.sum::<usize>()
     }
 
+    /// Bytes of rows: of hot segments in memory, of blocks as they are stored.
+    pub fn data_bytes(&self) -> u64 {
+        let of_state = |state: &SegmentState| match state {
+            SegmentState::Empty => 0,
+            SegmentState::Hot(hot) => hot.bytes() as u64,
+            SegmentState::Cold(cold) => cold.block.meta().data_len,
+        };
+        self.used_segments().map(|(_, state)| of_state(&state)).sum()
+    }
+
     /// Bytes of hot segments.
     pub fn hot_bytes(&self) -> usize {
         let of_state = |state: &SegmentState| match state {

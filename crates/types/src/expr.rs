@@ -31,6 +31,7 @@ pub(crate) mod func;
 pub mod function;
 mod identity;
 pub mod program;
+pub mod regexp_error;
 mod seeded;
 pub mod typing;
 mod walk;

@@ -244,7 +244,7 @@ fn fill_schemata(session: &Session, rows: &mut Rowset) {
         rows.push(row);
     };
     for schema in super::SCHEMAS.iter().filter(|schema| session.seen().sees_database(schema)) {
-        push(schema, avocet_types::Collation(33));
+        push(schema, super::collation_of(schema));
     }
     let catalog = session.stored_catalog();
     let databases = catalog.databases().filter(|database| session.seen().sees_database(&database.name));
@@ -475,13 +475,14 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
         return super::views::status_of(session, table);
     }
     let index_bytes: u64 = handle.indexes().iter().map(|index| index.bytes()).sum();
+    let (rows, data_bytes) = (handle.row_count(), handle.data_bytes());
     [
         text("InnoDB"),
         Datum::UInt(10),
         text("Dynamic"),
-        Datum::UInt(handle.row_count()),
-        Datum::UInt(0),
-        Datum::UInt(0),
+        Datum::UInt(rows),
+        Datum::UInt(data_bytes.checked_div(rows).unwrap_or(0)),
+        Datum::UInt(data_bytes),
         Datum::UInt(0),
         Datum::UInt(index_bytes),
         Datum::UInt(0),

@@ -106,6 +106,7 @@ impl Binder<'_> {
             && let Some(cte) =
                 self.ctes.iter().rev().find(|c| c.name.eq_ignore_ascii_case(&name.name.name)).cloned()
         {
+            self.check_recursion(&cte)?;
             self.grow_by(cte.levels, cte.queries)?;
             return self.cte_ref(&cte.columns, cte.id, shown);
         }

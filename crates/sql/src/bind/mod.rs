@@ -11,6 +11,7 @@
 //!               ├─ indexed.rs    expressions that indexes have           │
 //!               ├─ zero_dates.rs zero dates that IS NULL finds           │
 //!               ├─ upsert.rs     names in ON DUPLICATE KEY UPDATE        │
+//!               ├─ recursive.rs  recursive common table expressions      │
 //!               └─ query.rs      WITH, set operations, VALUES, order   ──┘
 //! ```
 //!
@@ -33,6 +34,7 @@ mod merge;
 mod modify;
 mod notes;
 mod query;
+mod recursive;
 mod row_subquery;
 mod scope;
 mod select;

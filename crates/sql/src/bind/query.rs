@@ -4,6 +4,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 use avocet_types::{Datum, SqlType};
 
+use crate::bind::recursive::{RecursiveParts, mentions};
 use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
 use crate::bind::views::can_merge;
 use crate::bind::{Binder, locks, unsupported};
@@ -58,7 +59,7 @@ impl Binder<'_> {
     }
 
     /// Binds what a name is to stand for; also its levels and queries.
-    fn measured<T>(
+    pub(super) fn measured<T>(
         &mut self,
         bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
     ) -> Result<(T, usize, usize), SqlError> {
@@ -104,7 +105,11 @@ impl Binder<'_> {
     }
 
     /// A query body with the ORDER BY that follows it.
-    fn body(&mut self, body: &ast::QueryBody, order_by: &[OrderItem]) -> Result<QueryExpr, SqlError> {
+    pub(super) fn body(
+        &mut self,
+        body: &ast::QueryBody,
+        order_by: &[OrderItem],
+    ) -> Result<QueryExpr, SqlError> {
         let bound = match body {
             ast::QueryBody::Select(select) => {
                 let (select, order_by, outputs) = self.select(select, order_by)?;
@@ -214,7 +219,7 @@ impl Binder<'_> {
         self.combine(op, all, left, right)
     }
 
-    fn combine(
+    pub(super) fn combine(
         &mut self,
         op: SetOperator,
         all: bool,
@@ -296,15 +301,27 @@ impl Binder<'_> {
             let parts = RecursiveParts::of(&cte.query.body, &name)?;
             return self.recursive_cte(cte, id, name, &parts);
         }
-        let (body, levels, queries) = self.measured(|binder| binder.query(&cte.query))?;
+        let bind = |binder: &mut Self| match recursive {
+            true => binder.without_recursion(id, &name, |binder| binder.query(&cte.query)),
+            false => binder.query(&cte.query),
+        };
+        let (body, levels, queries) = self.measured(bind)?;
         self.name_outputs(&body.outputs, &cte.columns)?;
         let columns = self.copy_columns(&body.outputs, false);
         self.label_columns(&columns, &name, None, can_merge(&body));
-        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels, queries });
+        let recursion = None;
+        self.ctes.push(ScopeCte {
+            id,
+            name: name.clone(),
+            columns: columns.clone(),
+            levels,
+            queries,
+            recursion,
+        });
         Ok(Cte { id, name, body: CteBody::Plain(body), columns })
     }
 
-    fn copy_columns(&mut self, ids: &[ColumnId], nullable: bool) -> Vec<ColumnId> {
+    pub(super) fn copy_columns(&mut self, ids: &[ColumnId], nullable: bool) -> Vec<ColumnId> {
         ids.iter()
             .map(|id| {
                 let copy = self.copy_column(*id);
@@ -313,99 +330,6 @@ impl Binder<'_> {
             })
             .collect()
     }
-
-    /// The seed alone gives names and types; every column can be NULL.
-    fn recursive_cte(
-        &mut self,
-        cte: &ast::Cte,
-        id: CteId,
-        name: std::sync::Arc<str>,
-        parts: &RecursiveParts<'_>,
-    ) -> Result<Cte, SqlError> {
-        if !cte.query.order_by.is_empty() || cte.query.with.is_some() {
-            return Err(unsupported("WITH or ORDER BY in a recursive common table expression"));
-        }
-        let limit = cte.query.limit.as_ref().map(|limit| self.limit(limit)).transpose()?;
-        let (seed, seed_levels, seed_queries) = self.measured(|binder| binder.body(parts.seed, &[]))?;
-        self.name_outputs(&seed.outputs, &cte.columns)?;
-        let columns = self.copy_columns(&seed.outputs, true);
-        // Of steps, too, so they are no stored columns.
-        for id in &columns {
-            self.columns[*id].origin = None;
-        }
-        self.label_as_computed(&columns);
-        let at = self.ctes.len();
-        self.ctes.push(ScopeCte { id, name: name.clone(), columns: columns.clone(), levels: 1, queries: 1 });
-        let (step, levels, queries) = self.measured(|binder| binder.steps(&parts.steps, &columns))?;
-        (self.ctes[at].levels, self.ctes[at].queries) =
-            (1 + levels.max(seed_levels), 1 + queries + seed_queries);
-        Ok(Cte {
-            id,
-            name,
-            body: CteBody::Recursive { seed, step, distinct: parts.distinct, limit },
-            columns,
-        })
-    }
-
-    /// The recursive members as one query: each member's rows are stored as what the CTE's columns are.
-    fn steps(&mut self, members: &[&ast::QueryBody], columns: &[ColumnId]) -> Result<QueryExpr, SqlError> {
-        let mut steps: Option<QueryExpr> = None;
-        for member in members {
-            let step = self.body(member, &[])?;
-            if step.outputs.len() != columns.len() {
-                return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
-            }
-            let outputs = step.outputs.iter().zip(columns).map(|(from, to)| {
-                let (expr, column) = (self.column_expr(*from), &self.columns[*to]);
-                self.typer.stored(expr, column.ty, &column.name)
-            });
-            let outputs = outputs.collect();
-            let step = self.project_over(step, outputs);
-            steps = Some(match steps {
-                // Duplicates are told apart by the recursion.
-                Some(before) => self.combine(SetOperator::Union, true, before, step)?,
-                None => step,
-            });
-        }
-        steps.ok_or_else(|| ErrorCode::INTERNAL_ERROR.with(&[&"a recursion without a recursive member"]))
-    }
-}
-
-/// The members of a recursive CTE.
-struct RecursiveParts<'q> {
-    seed: &'q ast::QueryBody,
-    steps: Vec<&'q ast::QueryBody>,
-    distinct: bool,
-}
-
-impl<'q> RecursiveParts<'q> {
-    /// `seed UNION step UNION step …`: what mentions the CTE follows what does not.
-    fn of(body: &'q ast::QueryBody, name: &str) -> Result<Self, SqlError> {
-        let (mut seed, mut steps, mut alls) = (body, Vec::new(), Vec::new());
-        while let ast::QueryBody::SetOperation { op: SetOperator::Union, all, left, right } = seed
-            && mentions(right, name)
-        {
-            steps.push(&**right);
-            alls.push(*all);
-            seed = left;
-        }
-        if mentions(seed, name) {
-            return Err(match seed {
-                ast::QueryBody::SetOperation { op: SetOperator::Union, .. } => {
-                    ErrorCode::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST.with(&[&name])
-                }
-                _ if steps.is_empty() => ErrorCode::CTE_RECURSIVE_REQUIRES_UNION.with(&[&name]),
-                _ => ErrorCode::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST.with(&[&name]),
-            });
-        }
-        steps.reverse();
-        // The last operator is of all that stands before it.
-        let distinct = alls.first() == Some(&false);
-        if !distinct && alls.contains(&false) {
-            return Err(unsupported("UNION ALL after UNION DISTINCT in a recursive common table expression"));
-        }
-        Ok(Self { seed, steps, distinct })
-    }
 }
 
 /// Makes a query the body of another, so that a second order or limit applies to its result.
@@ -413,27 +337,4 @@ fn nest(inner: QueryExpr) -> QueryExpr {
     let outputs = inner.outputs.clone();
     let body = QueryBody::Nested(Box::new(inner));
     QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs }
-}
-
-/// Whether a query body reads a table of this name.
-fn mentions(body: &ast::QueryBody, name: &str) -> bool {
-    match body {
-        ast::QueryBody::Select(select) => select.from.iter().any(|table| table_mentions(table, name)),
-        ast::QueryBody::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
-        ast::QueryBody::Values(_) | ast::QueryBody::JsonTable(_) => false,
-        ast::QueryBody::Table(table) => {
-            table.database.is_none() && table.name.name.eq_ignore_ascii_case(name)
-        }
-        ast::QueryBody::Parenthesized(query) => mentions(&query.body, name),
-    }
-}
-
-fn table_mentions(table: &ast::TableRef, name: &str) -> bool {
-    match table {
-        ast::TableRef::Table { name: table, .. } => {
-            table.database.is_none() && table.name.name.eq_ignore_ascii_case(name)
-        }
-        ast::TableRef::Derived { query, .. } => mentions(&query.body, name),
-        ast::TableRef::Join(join) => table_mentions(&join.left, name) || table_mentions(&join.right, name),
-    }
 }

@@ -105,6 +105,8 @@ pub struct Block {
     pub in_window: bool,
     /// Expressions of GROUP BY, once bound, for HAVING's preference.
     pub group_names: Vec<(Arc<str>, Expr)>,
+    /// The recursive CTE whose member it is, once its FROM names that.
+    pub recursive: Option<Arc<str>>,
 }
 
 /// A subquery and whether the block evaluates it before it groups.
@@ -132,6 +134,7 @@ impl Block {
             in_aggregate: false,
             in_window: false,
             group_names: Vec::new(),
+            recursive: None,
         }
     }
 
@@ -230,4 +233,6 @@ pub struct ScopeCte {
     /// How high and how large it is, with what it reads.
     pub levels: usize,
     pub queries: usize,
+    /// While its members are bound: the number of a member's block.
+    pub recursion: Option<usize>,
 }

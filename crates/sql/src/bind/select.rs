@@ -82,6 +82,7 @@ impl Binder<'_> {
         let mut order = self.order_keys(order_by, &items)?;
 
         let grouped = !keys.is_empty() || !self.block().aggregates.is_empty();
+        self.check_member_block(grouped)?;
         let aggregation = if grouped {
             let mut grouping = Grouping::new(self, keys, filter.as_ref(), ast.rollup)?;
             for (i, item) in items.iter_mut().enumerate() {

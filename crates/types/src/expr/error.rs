@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::convert::StoreError;
+use crate::expr::regexp_error::RegexpError;
 use crate::geometry::GeometryError;
 use crate::json::JsonError;
 
@@ -99,9 +100,8 @@ pub enum EvalError {
     /// 1105
     #[error("Cast to {0} complement")]
     CastComplement(&'static str),
-    /// 3685 and its like: a regular expression does not parse.
-    #[error("Illegal argument to a regular expression.")]
-    RegexpSyntax,
+    #[error(transparent)]
+    Regexp(#[from] RegexpError),
     /// 1618
     #[error("<{0}> option ignored")]
     OptionIgnored(&'static str),
@@ -290,7 +290,7 @@ impl EvalError {
             Self::CannotConvertString { .. } => 3854,
             Self::InvalidCharacterString { .. } => 1300,
             Self::CastComplement(_) | Self::Xpath(_) => 1105,
-            Self::RegexpSyntax => 3685,
+            Self::Regexp(error) => error.code(),
             Self::OptionIgnored(_) => 1618,
             Self::ShortVector(_) => 1882,
             Self::DerivationMethod => 3235,
