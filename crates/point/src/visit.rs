@@ -98,6 +98,10 @@ pub fn visit(
     bounds: &Bounds<'_>,
     each: &mut dyn FnMut(RowId, RowRef<'_>) -> RowVerdict,
 ) -> Result<(), EngineError> {
+    // Whatever there is to visit: not the whole table, and not what the statement before has left in the keys of a union.
+    if found == Found::Nothing {
+        return Ok(());
+    }
     if !access.union.is_empty() {
         return visit_union(table, access, lock, most, txn, keys, read, bounds, each);
     }

@@ -1,6 +1,6 @@
 //! What is wrong with a regular expression, in the words and numbers that MySQL has for ICU's errors.
 
-use regex_syntax::ast::ErrorKind;
+use regex_syntax::ast::{self, Ast, ErrorKind, RepetitionKind, Visitor};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegexpError {
@@ -39,7 +39,46 @@ pub enum RegexpError {
     Number,
 }
 
+/// Finds a repetition of a repetition: `a*+` is possessive to ICU, and `a**` nothing at all; to the `regex` crate both are loops
+/// in loops.
+struct Repetitions;
+
+impl Visitor for Repetitions {
+    type Output = ();
+    type Err = RegexpError;
+
+    fn finish(self) -> Result<(), RegexpError> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), RegexpError> {
+        match ast {
+            Ast::Repetition(outer) if matches!(*outer.ast, Ast::Repetition(_)) => {
+                Err(match (&outer.op.kind, outer.greedy) {
+                    (RepetitionKind::OneOrMore, true) => RegexpError::Argument,
+                    _ => {
+                        let at = outer.op.span.start;
+                        RegexpError::Syntax { line: at.line, character: at.column }
+                    }
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl RegexpError {
+    /// Of a pattern that compiles, and means something else to MySQL.
+    pub(crate) fn check(pattern: &str) -> Result<(), Self> {
+        if pattern.is_empty() {
+            return Err(Self::Argument);
+        }
+        match regex_syntax::ast::parse::Parser::new().parse(pattern) {
+            Ok(parsed) => ast::visit(&parsed, Repetitions),
+            Err(_) => Err(Self::of(pattern)),
+        }
+    }
+
     /// Of a pattern that does not compile.
     pub(crate) fn of(pattern: &str) -> Self {
         let Err(error) = regex_syntax::ast::parse::Parser::new().parse(pattern) else {

@@ -1,7 +1,7 @@
 //! Regular expressions.
 //!
-//! MySQL uses ICU; this is the `regex` crate: linear time, Unicode classes, but no look-around and no back-references
-//! (error 3685 for them). Matching ignores case where the collation does; `i`, `c`, `m`, `n` and `u` are understood.
+//! MySQL uses ICU; this is the `regex` crate: linear time, Unicode classes, but no look-around, no back-references and no possessive
+//! quantifiers (error 3685 for them). Matching ignores case where the collation does; `i`, `c`, `m`, `n` and `u` are understood.
 
 use std::borrow::Cow;
 
@@ -37,9 +37,7 @@ pub(crate) fn build(pattern: &str, flags: &str, arg_types: &[SqlType]) -> EvalRe
             _ => return Err(EvalError::WrongArguments("regexp_like")),
         }
     }
-    if pattern.is_empty() {
-        return Err(RegexpError::Argument.into());
-    }
+    RegexpError::check(pattern)?;
     RegexBuilder::new(pattern)
         .case_insensitive(ignore_case)
         .multi_line(multi_line)
