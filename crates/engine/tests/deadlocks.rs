@@ -427,7 +427,7 @@ fn run(forms: &[Form], levels: &[Isolation], freeze: FreezePolicy, seed: u64) {
         let rows = table.row_count();
         for index in table.indexes() {
             let name = &index.def.name;
-            assert_eq!(index.entries() as u64, rows, "entries of {name} once no version is left");
+            assert_eq!(index.entries(), rows, "entries of {name} once no version is left");
         }
     }
 }
