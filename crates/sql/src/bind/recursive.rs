@@ -16,7 +16,7 @@ impl Binder<'_> {
         &mut self,
         cte: &ast::Cte,
         id: CteId,
-        name: std::sync::Arc<str>,
+        name: Arc<str>,
         parts: &RecursiveParts<'_>,
     ) -> Result<Cte, SqlError> {
         if cte.query.with.is_some() {

@@ -1,10 +1,11 @@
 //! What is wrong with a regular expression, in the words and numbers that MySQL has for ICU's errors.
 
+use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{self, Ast, ErrorKind, RepetitionKind, Visitor};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegexpError {
-    /// 3685: empty, or what is not known here.
+    /// 3685: empty, too large, or what is not known here.
     #[error("Illegal argument to a regular expression.")]
     Argument,
     /// 3686: a group that the expression does not have, or a place behind the text.
@@ -68,22 +69,16 @@ impl Visitor for Repetitions {
 }
 
 impl RegexpError {
-    /// Of a pattern that compiles, and means something else to MySQL.
+    /// Of a pattern that does not parse, or that means something else to MySQL.
     pub(crate) fn check(pattern: &str) -> Result<(), Self> {
         if pattern.is_empty() {
             return Err(Self::Argument);
         }
-        match regex_syntax::ast::parse::Parser::new().parse(pattern) {
-            Ok(parsed) => ast::visit(&parsed, Repetitions),
-            Err(_) => Err(Self::of(pattern)),
-        }
+        let parsed = Parser::new().parse(pattern).map_err(|error| Self::of(&error))?;
+        ast::visit(&parsed, Repetitions)
     }
 
-    /// Of a pattern that does not compile.
-    pub(crate) fn of(pattern: &str) -> Self {
-        let Err(error) = regex_syntax::ast::parse::Parser::new().parse(pattern) else {
-            return Self::Argument;
-        };
+    fn of(error: &ast::Error) -> Self {
         match error.kind() {
             ErrorKind::ClassUnclosed => Self::Bracket,
             ErrorKind::ClassRangeInvalid => Self::Range,

@@ -44,7 +44,7 @@ pub(crate) fn build(pattern: &str, flags: &str, arg_types: &[SqlType]) -> EvalRe
         .dot_matches_new_line(dot_all)
         .size_limit(SIZE_LIMIT_BYTES)
         .build()
-        .map_err(|_| RegexpError::of(pattern).into())
+        .map_err(|_| RegexpError::Argument.into())
 }
 
 /// The expression compiled beforehand, or from the arguments.
