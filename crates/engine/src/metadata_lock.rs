@@ -188,16 +188,32 @@ impl MetadataLock {
     }
 }
 
+/// What a transaction holds while it waits.
+pub(crate) struct Held<'h> {
+    pub lock: &'h Arc<MetadataLock>,
+    pub has_written: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct LockId(usize);
 
 /// Somebody who waits.
 struct Wait {
-    /// What a transaction holds; what DDL wants, all at once.
+    /// What a transaction holds; what DDL or LOCK TABLES holds and wants, all at once.
     locks: Vec<LockId>,
-    /// What a transaction waits for; `None` for DDL.
-    wants: Option<LockId>,
+    /// Of these, what a transaction has changed.
+    written: Vec<LockId>,
+    wants: Wanted,
     victim: AtomicBool,
+}
+
+enum Wanted {
+    /// A transaction wants to use a table, or to change it.
+    Use(LockId),
+    /// Nobody else is to use these tables.
+    Alone(Vec<LockId>),
+    /// No transaction is to have changed the table.
+    Read(LockId),
 }
 
 /// Who waits for metadata locks of an engine.
@@ -224,10 +240,10 @@ impl MetadataWaits {
     pub fn lock_shared<'h>(
         &self,
         lock: &Arc<MetadataLock>,
-        holds: impl Iterator<Item = &'h Arc<MetadataLock>>,
+        holds: impl Iterator<Item = Held<'h>>,
         patience: &Patience<'_>,
     ) -> Result<()> {
-        let registered = self.register(holds.map(|held| held.id()).collect(), Some(lock.id()));
+        let registered = self.register_transaction(lock, holds);
         let mut state = lock.state.lock();
         lock.wait(&mut state, patience, &registered.wait, State::is_taken)?;
         state.shared += 1;
@@ -241,10 +257,10 @@ impl MetadataWaits {
     pub fn begin_write<'h>(
         &self,
         lock: &Arc<MetadataLock>,
-        holds: impl Iterator<Item = &'h Arc<MetadataLock>>,
+        holds: impl Iterator<Item = Held<'h>>,
         patience: &Patience<'_>,
     ) -> Result<()> {
-        let registered = self.register(holds.map(|held| held.id()).collect(), Some(lock.id()));
+        let registered = self.register_transaction(lock, holds);
         while !lock.try_begin_write() {
             let mut state = lock.state.lock();
             lock.wait(&mut state, patience, &registered.wait, |_| lock.no_writers.load(SeqCst) > 0)?;
@@ -262,7 +278,7 @@ impl MetadataWaits {
         all: &[Arc<MetadataLock>],
         patience: &Patience<'_>,
     ) -> Result<()> {
-        let registered = self.register(all.iter().map(|lock| lock.id()).collect(), None);
+        let registered = self.register(ids_of(all), Vec::new(), Wanted::Read(lock.id()));
         lock.no_writers.fetch_add(1, SeqCst);
         let mut state = lock.state.lock();
         let stands = |state: &State| state.exclusive || state.upgrades || lock.writers.load(SeqCst) > 0;
@@ -289,7 +305,7 @@ impl MetadataWaits {
         all: &[Arc<MetadataLock>],
         patience: &Patience<'_>,
     ) -> Result<()> {
-        let registered = self.register(all.iter().map(|lock| lock.id()).collect(), None);
+        let registered = self.register(ids_of(all), Vec::new(), Wanted::Alone(ids_of(locks)));
         locks.iter().for_each(|lock| lock.announce());
         let mut taken = 0;
         let outcome = locks.iter().try_for_each(|lock| {
@@ -311,7 +327,7 @@ impl MetadataWaits {
     /// # Errors
     /// `Deadlock` if another one wants the same; `LockWaitTimeout`, `Interrupted`.
     pub fn upgrade(&self, lock: &Arc<MetadataLock>, patience: &Patience<'_>) -> Result<()> {
-        let registered = self.register(vec![lock.id()], None);
+        let registered = self.register(vec![lock.id()], Vec::new(), Wanted::Alone(vec![lock.id()]));
         let mut state = lock.state.lock();
         if state.upgrades {
             return Err(EngineError::Deadlock);
@@ -329,8 +345,28 @@ impl MetadataWaits {
         outcome
     }
 
-    fn register(&self, locks: Vec<LockId>, wants: Option<LockId>) -> Registered<'_> {
-        let wait = Arc::new(Wait { locks, wants, victim: AtomicBool::new(false) });
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
+    fn register_transaction<'h>(
+        &self,
+        wanted: &Arc<MetadataLock>,
+        holds: impl Iterator<Item = Held<'h>>,
+    ) -> Registered<'_> {
+        let (mut locks, mut written) = (Vec::new(), Vec::new());
+        for held in holds {
+            locks.push(held.lock.id());
+            if held.has_written {
+                written.push(held.lock.id());
+            }
+        }
+        self.register(locks, written, Wanted::Use(wanted.id()))
+    }
+
+    fn register(&self, locks: Vec<LockId>, written: Vec<LockId>, wants: Wanted) -> Registered<'_> {
+        let wait = Arc::new(Wait { locks, written, wants, victim: AtomicBool::new(false) });
         let mut waits = self.0.lock();
         waits.push(wait.clone());
         // Nobody waits for a transaction that holds nothing.
@@ -359,7 +395,7 @@ fn cycle<'w>(waits: &'w [Arc<Wait>], start: &'w Arc<Wait>) -> Option<&'w Arc<Wai
         }
         for to in waits.iter().filter(|to| from.waits_for(to) && !to.victim.load(Ordering::Relaxed)) {
             if Arc::ptr_eq(to, start) {
-                return Some(if start.wants.is_some() { start } else { from });
+                return Some(if start.is_transaction() { start } else { from });
             }
             if reached.insert(Arc::as_ptr(to)) {
                 frontier.push_back(to);
@@ -370,13 +406,24 @@ fn cycle<'w>(waits: &'w [Arc<Wait>], start: &'w Arc<Wait>) -> Option<&'w Arc<Wai
 }
 
 impl Wait {
+    fn is_transaction(&self) -> bool {
+        matches!(self.wants, Wanted::Use(_))
+    }
+
     fn waits_for(&self, other: &Self) -> bool {
-        match (self.wants, other.wants) {
-            (Some(wanted), None) => other.locks.contains(&wanted),
-            (None, Some(_)) => self.locks.iter().any(|lock| other.locks.contains(lock)),
-            _ => false,
+        if self.is_transaction() == other.is_transaction() {
+            return false;
+        }
+        match &self.wants {
+            Wanted::Use(wanted) => other.locks.contains(wanted),
+            Wanted::Alone(wanted) => wanted.iter().any(|lock| other.locks.contains(lock)),
+            Wanted::Read(wanted) => other.written.contains(wanted),
         }
     }
+}
+
+fn ids_of(locks: &[Arc<MetadataLock>]) -> Vec<LockId> {
+    locks.iter().map(MetadataLock::id).collect()
 }
 
 #[cfg(test)]
@@ -390,6 +437,14 @@ mod tests {
 
     fn patience(time: Duration) -> Patience<'static> {
         Patience { deadline: Instant::now() + time, interrupted: NEVER }
+    }
+
+    fn used(lock: &Arc<MetadataLock>) -> Held<'_> {
+        Held { lock, has_written: false }
+    }
+
+    fn changed(lock: &Arc<MetadataLock>) -> Held<'_> {
+        Held { lock, has_written: true }
     }
 
     #[test]
@@ -406,7 +461,7 @@ mod tests {
         };
         let transaction = |held: &Arc<MetadataLock>, wanted: &Arc<MetadataLock>| {
             begun.wait();
-            let outcome = waits.lock_shared(wanted, [held].into_iter(), &patience(long));
+            let outcome = waits.lock_shared(wanted, [used(held)].into_iter(), &patience(long));
             held.unlock_shared();
             if outcome.is_ok() {
                 wanted.unlock_shared();
@@ -509,10 +564,34 @@ mod tests {
             while b.no_writers.load(SeqCst) == 0 {
                 thread::yield_now();
             }
-            let outcome = waits.begin_write(a, [b, a].into_iter(), &patience(Duration::from_secs(30)));
+            let outcome =
+                waits.begin_write(a, [changed(b), used(a)].into_iter(), &patience(Duration::from_secs(30)));
             assert!(matches!(outcome, Err(EngineError::Deadlock)), "{outcome:?}");
             b.end_write();
             locks.join().expect("no panic").expect("nobody writes");
+        });
+    }
+
+    #[test]
+    fn who_stands_behind_a_waiting_reader_is_in_no_circle() {
+        let waits = MetadataWaits::default();
+        let lock = &Arc::new(MetadataLock::new());
+        let long = Duration::from_secs(30);
+        // One has changed the table, another uses it and is about to.
+        assert!(lock.try_lock_shared() && lock.try_begin_write() && lock.try_lock_shared());
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| waits.lock_read(lock, std::slice::from_ref(lock), &patience(long)));
+            while lock.no_writers.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
+            let writer = scope.spawn(|| waits.begin_write(lock, [used(lock)].into_iter(), &patience(long)));
+            while waits.0.lock().len() < 2 {
+                thread::yield_now();
+            }
+            lock.end_write();
+            reader.join().expect("no panic").expect("nobody writes");
+            lock.unlock_read();
+            writer.join().expect("no panic").expect("it is no deadlock");
         });
     }
 
@@ -553,6 +632,6 @@ mod tests {
         assert!(matches!(outcome, Err(EngineError::LockWaitTimeout)));
         assert!(locks[0].try_lock_exclusive());
         assert!(locks[1].try_lock_shared());
-        assert!(waits.0.lock().is_empty());
+        assert!(waits.is_empty());
     }
 }

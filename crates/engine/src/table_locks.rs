@@ -3,6 +3,9 @@
 //! WRITE is what DDL takes, READ lets others read (`metadata_lock.rs`). Both are taken in the order of the tables' ids, as DDL
 //! does where it holds several, so that they stand in no circle. The session's own transactions and DDL go past its locks.
 //!
+//! All that was committed before the locks were granted is visible under them, as is what their holder does to whoever waits for
+//! them ([`Txn::use_table`](crate::Txn::use_table)).
+//!
 //! Who locks all tables keeps definitions from changing first: whoever changes them has *entered* for as long
 //! ([`Engine::enter_definitions`]).
 
@@ -130,6 +133,8 @@ impl Engine {
             let now = one_each(wanted(&self.catalog())?);
             if now.len() == tables.len() && now.iter().zip(&tables).all(|((a, _), (b, _))| Arc::ptr_eq(a, b))
             {
+                // Transactions let go of tables once they are logged: what they have done is to be seen under the locks.
+                self.wait_until_visible();
                 locks.tables = tables;
                 return Ok(locks);
             }
@@ -168,4 +173,95 @@ fn one_each(mut tables: Vec<(Arc<TableHandle>, TableLockMode)>) -> Vec<(Arc<Tabl
     tables.sort_by_key(|(table, mode)| (table.id(), std::cmp::Reverse(*mode)));
     tables.dedup_by_key(|(table, _)| table.id());
     tables
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use avocet_base::env::SimDisk;
+    use avocet_storage::hot::RowBuf;
+    use avocet_types::{Collation, ColumnDef, Datum, IndexDef, SqlType, TableDef};
+
+    use super::*;
+    use crate::engine::EngineOptions;
+    use crate::txn::{Isolation, TxnOptions};
+
+    fn filled() -> (Arc<Engine>, Arc<TableHandle>, avocet_base::RowId) {
+        let disk = SimDisk::new();
+        let options = EngineOptions { background: false, env: disk.env(), ..EngineOptions::new("data") };
+        let engine = Engine::open(options).expect("it opens");
+        engine.create_database("d", Collation::DEFAULT).expect("a new one");
+        let columns = ["id", "v"].map(|name| ColumnDef::new(name, SqlType::BIGINT)).into();
+        let indexes = vec![IndexDef::primary(&[0])];
+        let table = engine.create_table(TableDef::new("d", "t", columns, indexes)).expect("a new one");
+        let mut txn = engine.begin(TxnOptions::default());
+        let id = txn.insert(&table, &[Datum::Int(1), Datum::Int(0)]).expect("a new key");
+        txn.commit().expect("no conflict").wait().expect("durable");
+        (engine, table, id)
+    }
+
+    fn lock(engine: &Engine, table: &Arc<TableHandle>, mode: TableLockMode) -> Arc<TableLocks> {
+        let wait = DdlWait::from(Duration::from_secs(30));
+        Arc::new(engine.lock_tables(&wait, |_| Ok(vec![(table.clone(), mode)])).expect("its turn"))
+    }
+
+    fn value(txn: &crate::Txn, table: &Arc<TableHandle>, id: avocet_base::RowId) -> i64 {
+        let mut row = RowBuf::default();
+        assert!(txn.read(table, id, &mut row).expect("read"));
+        match row.row(&table.layout).get(1) {
+            Datum::Int(value) => value,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_committed_before_the_locks_is_seen_under_them() {
+        let (engine, table, id) = filled();
+        let wait = DdlWait::from(Duration::from_secs(30));
+        for n in 1..=30 {
+            let mut writer = engine.begin(TxnOptions::default());
+            writer.update(&table, id, &[(1, Datum::Int(n))]).expect("no conflict");
+            // It is logged, and nobody waits for its being durable.
+            let ticket = writer.commit().expect("no conflict");
+            let locks = match n % 3 {
+                0 => lock(&engine, &table, TableLockMode::Read),
+                1 => lock(&engine, &table, TableLockMode::Write),
+                _ => Arc::new(engine.lock_all_tables(&wait).expect("its turn")),
+            };
+            let mut txn = engine.begin(TxnOptions::default());
+            txn.set_table_locks(Some(locks));
+            txn.begin_statement();
+            txn.use_table(&table).expect("it is there");
+            assert_eq!(value(&txn, &table, id), n);
+            drop(txn);
+            ticket.wait().expect("durable");
+        }
+    }
+
+    #[test]
+    fn who_has_waited_for_locks_reads_what_was_done_under_them() {
+        let (engine, table, id) = filled();
+        let levels = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
+        for (n, isolation) in (1..).zip(levels) {
+            let locks = lock(&engine, &table, TableLockMode::Write);
+            let mut reader = engine.begin(TxnOptions { isolation, ..TxnOptions::default() });
+            reader.begin_statement();
+            std::thread::scope(|scope| {
+                let read = scope.spawn(|| {
+                    reader.use_table(&table).expect("it is there");
+                    value(&reader, &table, id)
+                });
+                while engine.metadata_waits.is_empty() {
+                    std::thread::yield_now();
+                }
+                let mut writer = engine.begin(TxnOptions::default());
+                writer.set_table_locks(Some(locks.clone()));
+                writer.update(&table, id, &[(1, Datum::Int(n))]).expect("it is the holder's");
+                drop(writer.commit().expect("no conflict"));
+                drop(locks);
+                assert_eq!(read.join().expect("no panic"), n, "{isolation:?}");
+            });
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::core::Txn;
 use super::options::Isolation;
 use crate::error::{EngineError, Result};
-use crate::metadata_lock::{MetadataLock, MetadataWaits, Patience};
+use crate::metadata_lock::{Held, MetadataWaits, Patience};
 use crate::table::{IndexHandle, TableHandle};
 use crate::table_locks::{TableLockMode, TableLocks};
 
@@ -69,12 +69,25 @@ impl Txn {
             table.metadata_lock.lock_shared_as_holder();
             return Ok(());
         }
-        self.wait_for_table(|waits, holds, patience| waits.lock_shared(&table.metadata_lock, holds, patience))
+        self.wait_for_table(|waits, holds, patience| {
+            waits.lock_shared(&table.metadata_lock, holds, patience)
+        })?;
+        // Whoever had the table may have changed its rows: what reads at its snapshot reads it as it is now.
+        if self.may_move_on() {
+            self.view.newest_met = self.view.newest_met.max(self.engine.pipeline.last_logged());
+            self.renew_snapshot();
+        }
+        Ok(())
+    }
+
+    /// Whether the snapshot may still be another one: nothing has been read at it.
+    fn may_move_on(&self) -> bool {
+        !self.view.has_read.load(Ordering::Relaxed) || !self.has_read_in_statement()
     }
 
     fn wait_for_table(
         &mut self,
-        wait: impl Fn(&MetadataWaits, &mut dyn Iterator<Item = &Arc<MetadataLock>>, &Patience<'_>) -> Result<()>,
+        wait: impl Fn(&MetadataWaits, &mut dyn Iterator<Item = Held<'_>>, &Patience<'_>) -> Result<()>,
     ) -> Result<()> {
         self.meet_others();
         let interrupted = self.interrupted.as_deref();
@@ -83,7 +96,10 @@ impl Txn {
         let patience = Patience { deadline, interrupted: &interrupted };
         let mut outcome = Ok(());
         (self.engine.wait_hook())(&mut || {
-            let mut holds = self.changes.tables.iter().map(|table| &table.metadata_lock);
+            let mut holds = self.changes.tables.iter().enumerate().map(|(t, table)| Held {
+                lock: &table.metadata_lock,
+                has_written: self.changes.written.has(t as u16),
+            });
             outcome = wait(&self.engine.metadata_waits, &mut holds, &patience);
         });
         outcome
@@ -157,7 +173,7 @@ impl Txn {
     /// transaction that has read nothing at its snapshot moves on to one that has the table.
     #[cold]
     pub(super) fn move_on_to_definition(&mut self, table: &TableHandle) -> Result<()> {
-        if !self.view.has_read.load(Ordering::Relaxed) || !self.has_read_in_statement() {
+        if self.may_move_on() {
             self.view.newest_met = self.view.newest_met.max(table.changed_at());
             self.renew_snapshot();
             // If the log has failed, the change never becomes visible.
