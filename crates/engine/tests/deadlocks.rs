@@ -421,6 +421,8 @@ fn run(forms: &[Form], levels: &[Isolation], freeze: FreezePolicy, seed: u64) {
     println!("{forms:?} {levels:?}: {commits} commits, {deadlocks} deadlocks");
     assert!(commits > 20, "{commits} commits");
     assert_eq!(engine.sleeping_waiters(), 0);
+    // Commits that are only logged are garbage once they are visible.
+    engine.wait_until_visible();
     engine.collect_all_garbage();
     for name in ["u", "parent", "child"] {
         let table = engine.catalog().table("d", name).expect("created").clone();
