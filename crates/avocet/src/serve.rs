@@ -46,26 +46,26 @@ pub struct Args {
     /// Certificates (PEM) of the authorities that sign clients' certificates, for accounts that REQUIRE X509
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Memory for rows, indexes, queries and cached blocks together, such as 512M or 2G; 60 % of the machine's if not given
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    /// Memory for rows, indexes, queries and cached blocks together, such as 512M or 2G, at least 16M; 60 % of the machine's if not given
+    #[arg(long, value_name = "BYTES", value_parser = memory_bytes)]
     memory_limit: Option<usize>,
     /// Memory for one analytical query (variable query_memory_limit); half of all if not given
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     query_memory_limit: Option<usize>,
     /// Connections at a time, as far as the limit of open files allows (variable max_connections)
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", value_parser = connections, default_value = "10000")]
     max_connections: usize,
-    /// Largest packet, such as 64M; at most 1G
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
+    /// Largest packet, such as 64M; from 1K to 1G
+    #[arg(long, value_name = "BYTES", value_parser = packet_bytes, default_value = "64M")]
     max_allowed_packet: usize,
     /// Seconds that running statements get to finish in when the server stops
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400), default_value_t = 5)]
     shutdown_grace: u64,
     /// Abort when a statement has kept other connections from running for so many seconds: for tests
     #[arg(long, value_name = "SECONDS", hide = true)]
     fail_when_held: Option<u64>,
     /// Begin a checkpoint when the log has grown by so many MiB since the last one
-    #[arg(long, value_name = "MIB", default_value_t = 512)]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(..=1 << 30), default_value_t = 512)]
     checkpoint_log_mib: u64,
     /// MiB that checkpoints, freezing and compaction write in a second while there is no need for more; 0 for as much as they
     /// can (variable background_mib_per_second)
@@ -124,6 +124,11 @@ impl Args {
     }
 }
 
+/// The server itself, and one query at a time, have to have room.
+const LEAST_MEMORY: usize = 16 << 20;
+/// As the variable max_connections has it.
+const MOST_CONNECTIONS: usize = 100_000;
+
 /// A number of bytes with an optional K, M or G behind it.
 pub fn bytes(text: &str) -> Result<usize, String> {
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
@@ -134,6 +139,25 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     };
     let number: usize = digits.parse().map_err(|_| format!("'{text}' is not a number of bytes"))?;
     number.checked_shl(shift).filter(|n| n >> shift == number).ok_or_else(|| format!("'{text}' is too large"))
+}
+
+fn memory_bytes(text: &str) -> Result<usize, String> {
+    bytes(text).and_then(|bytes| match bytes {
+        0..LEAST_MEMORY => Err("at least 16M are needed".into()),
+        _ => Ok(bytes),
+    })
+}
+
+fn packet_bytes(text: &str) -> Result<usize, String> {
+    bytes(text).and_then(|bytes| match bytes {
+        0x400..=0x4000_0000 => Ok(bytes),
+        _ => Err("a packet has from 1K to 1G".into()),
+    })
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_CONNECTIONS).contains(number));
+    number.ok_or_else(|| format!("a number from 1 to {MOST_CONNECTIONS}"))
 }
 
 pub fn run(args: OwnArgs) -> Result<(), Failure> {

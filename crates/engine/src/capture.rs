@@ -13,6 +13,7 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 
 pub(crate) use gate::Gate;
+pub use gate::SinkStall;
 pub(crate) use statement::take_statement;
 pub use statement::{change_statement, run_as_statement};
 
@@ -28,6 +29,11 @@ impl Capture {
     /// Of what is behind a checkpoint.
     pub fn from(catalog: Catalog, at: Lsn) -> Self {
         Self { gate: Some(Arc::default()), start: Mutex::new(Some((catalog, at))) }
+    }
+
+    /// The engine is ending.
+    pub fn close(&self) {
+        self.gate.iter().for_each(|gate| gate.close());
     }
 
     /// Waits until all before this was acknowledged.

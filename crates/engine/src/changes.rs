@@ -35,7 +35,7 @@ use avocet_log::{LogFollower, LogReader};
 use avocet_types::RowRef;
 use thiserror::Error;
 
-use crate::capture::Gate;
+use crate::capture::{Gate, SinkStall};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result, malformed};
@@ -217,6 +217,11 @@ impl ChangeStream {
         let reached = filling.map_or(self.log.position(), |first| first.min(self.log.position()));
         self.log.acknowledge(reached);
         self.gate.reach(reached);
+    }
+
+    /// For a sink that has to wait for room.
+    pub fn stall(&self) -> SinkStall {
+        SinkStall(self.gate.clone())
     }
 
     /// How many transactions were not told, since they were committed without `capture_changes`.

@@ -445,18 +445,21 @@ impl Engine {
         }
         self.signals.end();
         self.check_directory();
+        self.capture.close();
         let healthy = self.health.check();
-        if healthy.is_ok() {
-            self.checkpoint()?;
-        }
+        let checkpointed = match healthy {
+            Ok(()) => self.checkpoint().map(drop),
+            Err(_) => Ok(()),
+        };
         self.pipeline.log().close()?;
-        healthy
+        checkpointed.and(healthy)
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
         self.signals.end();
+        self.capture.close();
         // Whoever wants to know whether the end went well calls `shutdown`.
         let _ = self.pipeline.log().close();
     }

@@ -184,7 +184,8 @@ impl EngineError {
     }
 
     pub(crate) fn io(what: impl Into<String>, why: &std::io::Error) -> Self {
-        let no_space = why.kind() == std::io::ErrorKind::StorageFull;
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let no_space = matches!(why.kind(), StorageFull | QuotaExceeded);
         Self::Io { what: what.into(), why: why.to_string(), no_space }
     }
 }

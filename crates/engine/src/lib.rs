@@ -77,7 +77,7 @@ pub use avocet_storage::relation::RowsPerSegment;
 pub use avocet_types as types;
 pub use buffers::ReadScratch;
 pub use bulk::BulkInsert;
-pub use capture::{change_statement, run_as_statement};
+pub use capture::{SinkStall, change_statement, run_as_statement};
 pub use catalog::{
     AccountId, Catalog, DatabaseDef, GrantScope, Grants, LoginRules, PasswordRules, Privileges, TlsRule,
     UserDef,

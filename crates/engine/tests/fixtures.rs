@@ -19,7 +19,9 @@ use avocet_engine::*;
 use avocet_types::*;
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+    // Asked when the test runs: one target folder serves clones in several places.
+    let of_crate = std::env::var_os("CARGO_MANIFEST_DIR");
+    PathBuf::from(of_crate.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())).join("tests/fixtures")
 }
 
 fn options(data: &Path) -> EngineOptions {

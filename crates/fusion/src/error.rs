@@ -1,5 +1,8 @@
 //! DataFusion's errors as MySQL's.
 
+use std::io;
+
+use arrow::error::ArrowError;
 use avocet_sql::bind::unsupported;
 use avocet_types::error::{ErrorCode, SqlError};
 use datafusion::common::DataFusionError;
@@ -28,15 +31,39 @@ pub(super) fn run_error(error: &DataFusionError) -> SqlError {
         }
         DataFusionError::NotImplemented(what) => unsupported(what),
         DataFusionError::IoError(error) => spill_error(error),
+        DataFusionError::ArrowError(inner, _) if let ArrowError::IoError(_, error) = &**inner => {
+            spill_error(error)
+        }
         other => ErrorCode::UNKNOWN_ERROR.because(format!("Internal error in execution: {other}")),
     }
 }
 
 /// The only files that a plan itself reads and writes are those of what does not fit into memory.
-fn spill_error(error: &std::io::Error) -> SqlError {
+fn spill_error(error: &io::Error) -> SqlError {
+    // DataFusion hands its own errors to Arrow's writers as errors of files.
+    if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        return run_error(inner);
+    }
     let what = format!("a query's temporary file: {error}");
     match error.kind() {
-        std::io::ErrorKind::StorageFull => ErrorCode::DISK_FULL.because(what),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorCode::DISK_FULL.because(what),
         _ => ErrorCode::GET_ERRNO.because(what),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_one_whoever_has_met_it() {
+        let full = || DataFusionError::IoError(io::ErrorKind::StorageFull.into());
+        let by_arrow = |error: io::Error| DataFusionError::ArrowError(Box::new(error.into()), None);
+        let met = [full(), by_arrow(io::ErrorKind::StorageFull.into()), by_arrow(full().into())];
+        for error in met {
+            assert!(run_error(&error).is(ErrorCode::DISK_FULL), "{error}");
+        }
+        let other = by_arrow(io::ErrorKind::PermissionDenied.into());
+        assert!(run_error(&other).is(ErrorCode::GET_ERRNO));
     }
 }

@@ -28,6 +28,8 @@ pub enum Durability {
 
 /// How long a group may gather that is asked for without a time.
 const DEFAULT_GATHER: Duration = Duration::from_millis(1);
+/// Commits that gather for longer look as if they hung.
+const MOST_GATHER: Duration = Duration::from_secs(10);
 
 /// `sync`, `group`, `group:MS` (milliseconds) or `os`, in any case.
 impl FromStr for Durability {
@@ -39,8 +41,11 @@ impl FromStr for Durability {
             ("sync", _) => Ok(Self::Sync),
             ("os", _) => Ok(Self::Os),
             ("group", _) => Ok(Self::Group(DEFAULT_GATHER)),
-            (_, Some(Ok(ms))) => Ok(Self::Group(Duration::from_millis(ms))),
-            _ => Err(format!("'{text}' is none of sync, group, group:MS and os")),
+            (_, Some(Ok(ms))) if ms <= MOST_GATHER.as_millis() as u64 => Ok(Self::Group(Duration::from_millis(ms))),
+            _ => Err(format!(
+                "'{text}' is none of sync, group, group:MS (at most {} ms) and os",
+                MOST_GATHER.as_millis()
+            )),
         }
     }
 }

@@ -338,7 +338,10 @@ impl Files {
         }
         let bytes = head.len() as u64;
         state.files.push(FileEntry { name: name.clone(), bytes, previous, begun: now });
-        self.write_index(&state.files)?;
+        if let Err(error) = self.write_index(&state.files) {
+            state.files.pop();
+            return Err(error);
+        }
         (state.current, state.end, state.wants_next) = (name, bytes, false);
         self.wake(state);
         Ok((file, bytes))
@@ -387,8 +390,8 @@ impl Files {
             Kept::InUse { readers: readers(&file), file, purged, of }
         });
         if purged > 0 {
+            self.write_index(&state.files[purged..])?;
             let gone: Vec<FileEntry> = state.files.drain(..purged).collect();
-            self.write_index(&state.files)?;
             drop(state);
             gone.iter().try_for_each(|file| self.env.disk.remove(&self.path(&file.name)))?;
         }

@@ -8,6 +8,7 @@
 //! - `rows`: tables and rows in them
 //! - `files`: the log's files: what is in them, the index, purging
 //! - `writer`: the thread that turns changes into events
+//! - `room`: what it does when its disk is full
 //! - `reader`: what a replica gets
 //! - `shown`: what SHOW BINLOG EVENTS tells
 //!
@@ -20,6 +21,7 @@
 mod events;
 mod files;
 mod reader;
+mod room;
 mod rows;
 mod shown;
 mod writer;
@@ -174,8 +176,12 @@ fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> 
 }
 
 fn write(writer: Writer, stream: ChangeStream, engine: &Weak<Engine>) {
-    if let Err(error) = writer.run(stream) {
-        stop_because(engine, &error);
+    match writer.run(stream) {
+        Ok(()) => {}
+        Err(CaptureError::Sink(error)) if room::is_full(&error) => {
+            tracing::warn!("the binary log has no room for all that was committed: the rest is written at the next start");
+        }
+        Err(error) => stop_because(engine, &error),
     }
 }
 

@@ -16,6 +16,7 @@ use avocet_types::{RowRef, TableDef};
 use super::BinlogOptions;
 use super::events::{GTID_LEN, GtidEvent};
 use super::files::{Files, Mark, NO_FILE, RESET, Resumed};
+use super::room::{Room, is_full};
 use super::rows::{RowCoding, put_packed};
 use crate::binlog::kind;
 
@@ -36,6 +37,7 @@ const NO_FOREIGN_KEY_CHECKS: u16 = 2;
 
 pub(super) struct Writer {
     files: Arc<Files>,
+    room: Room,
     file: Arc<dyn DiskFile>,
     /// Bytes of the file that were written; `out` follows.
     written: u64,
@@ -84,6 +86,7 @@ impl Writer {
         files.put_mark(&mark)?;
         Ok(Self {
             files,
+            room: Room::default(),
             file,
             written,
             out: Vec::new(),
@@ -106,6 +109,7 @@ impl Writer {
 
     /// Writes until the engine's log is closed.
     pub fn run(mut self, mut stream: ChangeStream) -> Result<(), CaptureError> {
+        self.room = Room(Some(stream.stall()));
         let outcome = self.follow(&mut stream);
         self.files.end();
         outcome
@@ -159,12 +163,16 @@ impl Writer {
         self.publish()?;
         if !self.is_synced {
             self.file.sync_data()?;
-            self.files.put_mark(&self.mark)?;
+            self.put_mark(&self.mark)?;
             self.is_synced = true;
         }
         self.synced_at = Instant::now();
         stream.acknowledge();
         Ok(())
+    }
+
+    fn put_mark(&self, mark: &Mark) -> io::Result<()> {
+        self.room.wait_for(|| self.files.put_mark(mark))
     }
 
     fn position(&self) -> u64 {
@@ -173,7 +181,14 @@ impl Writer {
 
     fn write_out(&mut self) -> io::Result<()> {
         if !self.out.is_empty() {
-            self.file.write_at(&self.out, self.written)?;
+            let Self { room, file, out, written, .. } = &*self;
+            let give_back = |error: &io::Error| {
+                // What was written in part takes the room that purging needs.
+                if is_full(error) {
+                    let _ = file.set_size(*written);
+                }
+            };
+            room.wait_for(|| file.write_at(out, *written).inspect_err(give_back))?;
             self.written += self.out.len() as u64;
             self.out.clear();
             self.is_synced = false;
@@ -204,16 +219,16 @@ impl Writer {
         self.publish()?;
         self.file.sync_data()?;
         // From here on the old file's transactions need not be looked for.
-        self.files.put_mark(&self.mark)?;
-        let (file, written) = self.files.begin_file(self.mark.number, now)?;
+        self.put_mark(&self.mark)?;
+        let (file, written) = self.room.wait_for(|| self.files.begin_file(self.mark.number, now))?;
         (self.file, self.written, self.sequence) = (file, written, 1);
         self.mark.file.clone_from(&self.files.state().current);
         self.mark.position = written;
-        self.files.put_mark(&self.mark)?;
+        self.put_mark(&self.mark)?;
         self.is_synced = true;
         let expire = self.files.options.expire_seconds;
         if expire > 0 {
-            self.files.purge_before(u64::from(now).saturating_sub(expire))?;
+            self.room.wait_for(|| self.files.purge_before(u64::from(now).saturating_sub(expire)))?;
         }
         Ok(())
     }
@@ -223,11 +238,11 @@ impl Writer {
         let now = seconds(self.files.env.clock.wall_us());
         self.publish()?;
         let mark = Mark { file: RESET.into(), position: first, ts: self.mark.ts, number: 0 };
-        self.files.put_mark(&mark)?;
-        let (file, written) = self.files.begin_anew(first, now)?;
+        self.put_mark(&mark)?;
+        let (file, written) = self.room.wait_for(|| self.files.begin_anew(first, now))?;
         (self.file, self.written, self.sequence) = (file, written, 1);
         self.mark = Mark { file: self.files.state().current.clone(), position: written, ..mark };
-        self.files.put_mark(&self.mark)?;
+        self.put_mark(&self.mark)?;
         self.is_synced = true;
         self.files.end_reset();
         Ok(())
@@ -265,7 +280,7 @@ impl Writer {
             Some(at) => self.out[at as usize..at as usize + GTID_LEN].copy_from_slice(&gtid),
             None => {
                 self.write_out()?;
-                self.file.write_at(&gtid, self.start)?;
+                self.room.wait_for(|| self.file.write_at(&gtid, self.start))?;
             }
         }
         self.sequence += 1;

@@ -178,11 +178,13 @@ impl<F: SessionFactory> Connection<F> {
             status.client,
             &mut values,
         );
-        let flags = match (statement.long_data_error.take(), read) {
-            (None, Ok(flags)) => flags,
-            (error, _) => {
-                let malformed = || ErrorCode::MALFORMED_PACKET.with(&[]);
-                let error = error.unwrap_or_else(malformed);
+        let read = match (statement.long_data_error.take(), read) {
+            (Some(error), _) => Err(error),
+            (None, read) => read.map_err(SqlError::from),
+        };
+        let flags = match read {
+            Ok(flags) => flags,
+            Err(error) => {
                 self.values = recycle(values);
                 statement.long_data.clear();
                 return Ran::failed(error);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use avocet_types::collation::Charset;
 use avocet_types::decimal::ParseStatus;
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::{Civil, Clock, MAX_TIME};
 use avocet_types::{Datum, Decimal};
 use mysql_common::constants::ColumnType;
@@ -32,6 +33,29 @@ pub struct ExecuteFlags {
     pub cursor: bool,
 }
 
+/// Why values are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamError {
+    Malformed,
+    /// Of a type that has no such value: no clock or calendar shows it, or it is no number.
+    OutOfRange(&'static str),
+}
+
+impl From<Malformed> for ParamError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+impl From<ParamError> for SqlError {
+    fn from(error: ParamError) -> Self {
+        match error {
+            ParamError::Malformed => ErrorCode::MALFORMED_PACKET.with(&[]),
+            ParamError::OutOfRange(ty) => ErrorCode::DATA_OUT_OF_RANGE.with(&[&ty, &"set_parameter_value"]),
+        }
+    }
+}
+
 /// Reads the rest of a COM_STMT_EXECUTE for a statement of `count` parameters into `values`. `types` are
 /// those of the statement's last execution and are replaced if new ones are bound; `long_data` has what
 /// came by COM_STMT_SEND_LONG_DATA.
@@ -43,7 +67,7 @@ pub fn execute<'a>(
     long_data: &'a [Option<Vec<u8>>],
     client: Option<Charset>,
     values: &mut Vec<Datum<'a>>,
-) -> Result<ExecuteFlags, Malformed> {
+) -> Result<ExecuteFlags, ParamError> {
     let flags = reader.u8()?;
     reader.u32()?;
     // Who knows of query attributes sends a count and names with all parameters; the flag says that there may be attributes
@@ -54,7 +78,7 @@ pub fn execute<'a>(
         sent = usize::try_from(reader.lenenc_int()?).map_err(|_| Malformed)?;
     }
     if sent < count {
-        return Err(Malformed);
+        return Err(ParamError::Malformed);
     }
     if sent > 0 {
         let nulls = reader.bytes(sent.div_ceil(8))?;
@@ -69,7 +93,7 @@ pub fn execute<'a>(
                 (Some(bytes), Some(ty)) => string(*ty, bytes, client),
                 (None, Some(ty)) => value(&mut reader, *ty, client)?,
                 // NULLs alone need no types.
-                (_, None) => return Err(Malformed),
+                (_, None) => return Err(ParamError::Malformed),
             });
         }
     }
@@ -178,7 +202,11 @@ pub fn skip_query_attributes(reader: &mut Reader<'_>) -> Result<(), Malformed> {
     read_types(reader, count, true, &mut types)?;
     for (i, ty) in types.iter().enumerate() {
         if nulls[i / 8] & (1 << (i % 8)) == 0 {
-            value(reader, *ty, None)?;
+            // Nobody looks at it.
+            match value(reader, *ty, None) {
+                Err(ParamError::Malformed) => return Err(Malformed),
+                Ok(_) | Err(ParamError::OutOfRange(_)) => {}
+            }
         }
     }
     Ok(())
@@ -188,7 +216,7 @@ fn value<'a>(
     reader: &mut Reader<'a>,
     ty: ParamType,
     client: Option<Charset>,
-) -> Result<Datum<'a>, Malformed> {
+) -> Result<Datum<'a>, ParamError> {
     Ok(match ty.code {
         ColumnType::MYSQL_TYPE_NULL => Datum::Null,
         ColumnType::MYSQL_TYPE_TINY => {
@@ -207,8 +235,8 @@ fn value<'a>(
             let v = reader.u64()?;
             if ty.unsigned { Datum::UInt(v) } else { Datum::Int(v as i64) }
         }
-        ColumnType::MYSQL_TYPE_FLOAT => Datum::Float(f32::from_bits(reader.u32()?)),
-        ColumnType::MYSQL_TYPE_DOUBLE => Datum::Double(f64::from_bits(reader.u64()?)),
+        ColumnType::MYSQL_TYPE_FLOAT => finite("FLOAT", f32::from_bits(reader.u32()?), Datum::Float)?,
+        ColumnType::MYSQL_TYPE_DOUBLE => finite("DOUBLE", f64::from_bits(reader.u64()?), Datum::Double)?,
         ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE => date_or_datetime(reader, true)?,
         ColumnType::MYSQL_TYPE_DATETIME
         | ColumnType::MYSQL_TYPE_TIMESTAMP
@@ -233,8 +261,17 @@ fn value<'a>(
         | ColumnType::MYSQL_TYPE_BIT => string(ty, reader.lenenc_bytes()?, client),
         ColumnType::MYSQL_TYPE_TYPED_ARRAY
         | ColumnType::MYSQL_TYPE_VECTOR
-        | ColumnType::MYSQL_TYPE_UNKNOWN => return Err(Malformed),
+        | ColumnType::MYSQL_TYPE_UNKNOWN => return Err(ParamError::Malformed),
     })
+}
+
+/// MySQL takes NaN and infinities as parameters, and refuses them in columns (1264). No expression of SQL gives them, so they are
+/// refused here.
+fn finite<'a, F: Copy + Into<f64>>(ty: &'static str, v: F, as_datum: fn(F) -> Datum<'a>) -> Result<Datum<'a>, ParamError> {
+    match v.into().is_finite() {
+        true => Ok(as_datum(v)),
+        false => Err(ParamError::OutOfRange(ty)),
+    }
 }
 
 /// Text, unless it was bound as binary or is not UTF-8: drivers send byte strings as text too.
@@ -263,14 +300,14 @@ fn decimal(text: &[u8]) -> Option<Decimal> {
     (parsed.consumed == text.len() && parsed.status == ParseStatus::Exact).then_some(parsed.value)
 }
 
-/// A moment as sent; zero and impossible dates become text, so that binding reports them as MySQL would.
-fn date_or_datetime<'a>(reader: &mut Reader<'a>, date_only: bool) -> Result<Datum<'a>, Malformed> {
+/// A moment as sent; zero dates, and days that their month does not have, become text: sql_mode says whether they are dates.
+fn date_or_datetime<'a>(reader: &mut Reader<'a>, date_only: bool) -> Result<Datum<'a>, ParamError> {
     let len = reader.u8()?;
     let (mut year, mut month, mut day) = (0, 0, 0);
     let (mut hour, mut minute, mut second, mut micros) = (0, 0, 0, 0);
     match len {
         0 | 4 | 7 | 11 => {}
-        _ => return Err(Malformed),
+        _ => return Err(ParamError::Malformed),
     }
     if len >= 4 {
         (year, month, day) = (reader.u16()?, reader.u8()?, reader.u8()?);
@@ -283,37 +320,40 @@ fn date_or_datetime<'a>(reader: &mut Reader<'a>, date_only: bool) -> Result<Datu
     }
     let clock = Clock::new(u32::from(hour), u32::from(minute), u32::from(second), micros);
     let in_day = hour < 24 && minute < 60 && second < 60 && micros < 1_000_000;
+    if year > 9999 || month > 12 || day > 31 || !in_day {
+        return Err(ParamError::OutOfRange(if date_only { "DATE" } else { "DATETIME" }));
+    }
     match Civil::checked(i32::from(year), u32::from(month), u32::from(day)) {
         Some(date) if date_only && len == 4 => Ok(Datum::Date(date.to_days())),
-        Some(date) if in_day => Ok(Datum::DateTime(date.to_micros() + clock.to_micros())),
-        _ if date_only => Ok(Datum::Str(Cow::Owned(format!("{year:04}-{month:02}-{day:02}")))),
-        _ => Ok(Datum::Str(Cow::Owned(format!(
-            "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"
-        )))),
+        Some(date) => Ok(Datum::DateTime(date.to_micros() + clock.to_micros())),
+        None if date_only => Ok(Datum::Str(Cow::Owned(format!("{year:04}-{month:02}-{day:02}")))),
+        None => {
+            let fraction = if micros > 0 { format!(".{micros:06}") } else { String::new() };
+            Ok(Datum::Str(Cow::Owned(format!(
+                "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}"
+            ))))
+        }
     }
 }
 
-/// A TIME as sent. As in MySQL's `set_param_time` and `Item_param::set_time`, one that is too long is the longest that there
-/// is, and one that no clock shows is zero.
-fn time<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>, Malformed> {
+/// A TIME as sent.
+fn time<'a>(reader: &mut Reader<'a>) -> Result<Datum<'a>, ParamError> {
     let len = reader.u8()?;
     match len {
         0 => return Ok(Datum::Time(0)),
         8 | 12 => {}
-        _ => return Err(Malformed),
+        _ => return Err(ParamError::Malformed),
     }
     let negative = reader.u8()? != 0;
     let days = reader.u32()?;
     let (hour, minute, second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     let micros = if len == 12 { reader.u32()? } else { 0 };
-    if minute > 59 || second > 59 || micros > 999_999 {
-        return Ok(Datum::Time(0));
-    }
     let hours = days.saturating_mul(24).saturating_add(u32::from(hour));
-    let total = match hours {
-        0..=838 => Clock::new(hours, u32::from(minute), u32::from(second), micros).to_micros().min(MAX_TIME),
-        _ => MAX_TIME,
-    };
+    let is_in_range = hours <= 838 && minute <= 59 && second <= 59 && micros <= 999_999;
+    let total = Clock::new(hours.min(838), u32::from(minute), u32::from(second), micros).to_micros();
+    if !is_in_range || total > MAX_TIME {
+        return Err(ParamError::OutOfRange("TIME"));
+    }
     Ok(Datum::Time(if negative { -total } else { total }))
 }
 

@@ -30,7 +30,7 @@ fn files(folder: &Path, all: &mut Vec<PathBuf>) {
 /// The statements of all SQL test files.
 fn corpus() -> Vec<String> {
     let mut paths = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slt"), &mut paths);
+    files(&super::grammar::root().join("tests/slt"), &mut paths);
     paths.sort();
     let mut statements = Vec::new();
     for path in paths {

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn decode(payload: &[u8], count: usize, types: &mut Vec<ParamType>) -> Result<Vec<String>, Malformed> {
+fn decode(payload: &[u8], count: usize, types: &mut Vec<ParamType>) -> Result<Vec<String>, ParamError> {
     let mut values = Vec::new();
     execute(Reader::new(payload), CapabilityFlags::empty(), count, types, &[], None, &mut values)?;
     Ok(values.iter().map(|v| format!("{v:?}")).collect())
@@ -18,7 +18,7 @@ fn types_are_kept_until_new_ones_are_bound() {
     let mut again = HEAD.to_vec();
     again.extend([0, 0, 201]);
     assert_eq!(decode(&again, 1, &mut types), Ok(vec!["UInt(201)".into()]));
-    assert_eq!(decode(&again, 1, &mut Vec::new()), Err(Malformed));
+    assert_eq!(decode(&again, 1, &mut Vec::new()), Err(ParamError::Malformed));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn nulls_need_no_types() {
     let raw = [&HEAD[..], &[0b11, 0]].concat();
     assert_eq!(decode(&raw, 2, &mut Vec::new()), Ok(vec!["Null".into(), "Null".into()]));
     let raw = [&HEAD[..], &[0b01, 0, 5]].concat();
-    assert_eq!(decode(&raw, 2, &mut Vec::new()), Err(Malformed));
+    assert_eq!(decode(&raw, 2, &mut Vec::new()), Err(ParamError::Malformed));
 }
 
 #[test]
@@ -110,19 +110,49 @@ fn dates_that_do_not_exist_stay_text() {
     assert_eq!(decode(&raw, 1, &mut Vec::new()), Ok(vec!["Str(\"0000-00-00\")".into()]));
 }
 
+/// As MySQL 9.7 has them.
 #[test]
-fn times_are_kept_in_range() {
-    let time = ColumnType::MYSQL_TYPE_TIME as u8;
-    let decoded = |value: &[u8]| {
-        let raw = [&HEAD[..], &[0, 1, time, 0, value.len() as u8], value].concat();
-        decode(&raw, 1, &mut Vec::new()).expect("well-formed").remove(0)
+fn values_that_a_type_does_not_have_are_refused() {
+    let decoded = |ty: ColumnType, value: &[u8]| {
+        let raw = [&HEAD[..], &[0, 1, ty as u8, 0], value].concat();
+        decode(&raw, 1, &mut Vec::new()).map(|mut values| values.remove(0))
     };
-    assert_eq!(decoded(&[1, 1, 0, 0, 0, 2, 3, 4, 5, 0, 0, 0]), "Time(-93784000005)");
-    assert_eq!(decoded(&[0, 34, 0, 0, 0, 22, 59, 59]), "Time(3020399000000)");
-    for long in [[0, 34, 0, 0, 0, 23, 0, 0], [0, 255, 255, 255, 255, 255, 59, 59]] {
-        assert_eq!(decoded(&long), "Time(3020399000000)", "838:59:59 is the longest");
+    let time = |value: &[u8]| {
+        decoded(ColumnType::MYSQL_TYPE_TIME, &[&[value.len() as u8], value].concat())
+    };
+    assert_eq!(time(&[1, 1, 0, 0, 0, 2, 3, 4, 5, 0, 0, 0]), Ok("Time(-93784000005)".into()));
+    assert_eq!(time(&[0, 34, 0, 0, 0, 22, 59, 59]), Ok("Time(3020399000000)".into()));
+    assert_eq!(time(&[0, 0, 0, 0, 0, 25, 1, 1]), Ok("Time(90061000000)".into()));
+    let too_long: [&[u8]; 6] = [
+        &[0, 34, 0, 0, 0, 23, 0, 0],
+        &[0, 34, 0, 0, 0, 22, 59, 59, 1, 0, 0, 0],
+        &[1, 255, 255, 255, 255, 255, 59, 59],
+        &[0, 0, 0, 0, 0, 1, 60, 0],
+        &[0, 0, 0, 0, 0, 1, 0, 60],
+        &[0, 0, 0, 0, 0, 1, 0, 0, 0x40, 0x42, 0x0F, 0],
+    ];
+    for value in too_long {
+        assert_eq!(time(value), Err(ParamError::OutOfRange("TIME")), "{value:?}");
     }
-    assert_eq!(decoded(&[0, 0, 0, 0, 0, 1, 60, 0]), "Time(0)", "no clock shows it");
+    for (ty, name) in [(ColumnType::MYSQL_TYPE_DATE, "DATE"), (ColumnType::MYSQL_TYPE_DATETIME, "DATETIME")] {
+        for value in [[4, 0xE8, 7, 13, 1], [4, 0xE8, 7, 1, 32], [4, 0x10, 0x27, 1, 1]] {
+            assert_eq!(decoded(ty, &value), Err(ParamError::OutOfRange(name)), "{value:?}");
+        }
+    }
+    let datetime = |clock: [u8; 3], micros: u32| {
+        let value = [&[11, 0xE8, 7, 1, 1][..], &clock, &micros.to_le_bytes()].concat();
+        decoded(ColumnType::MYSQL_TYPE_TIMESTAMP, &value)
+    };
+    assert!(datetime([23, 59, 59], 999_999).is_ok());
+    for (clock, micros) in [([24, 0, 0], 0), ([23, 60, 0], 0), ([23, 0, 60], 0), ([0, 0, 0], 1_000_000)] {
+        assert_eq!(datetime(clock, micros), Err(ParamError::OutOfRange("DATETIME")));
+    }
+    for no_number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let double = decoded(ColumnType::MYSQL_TYPE_DOUBLE, &no_number.to_le_bytes());
+        assert_eq!(double, Err(ParamError::OutOfRange("DOUBLE")));
+        let float = decoded(ColumnType::MYSQL_TYPE_FLOAT, &(no_number as f32).to_le_bytes());
+        assert_eq!(float, Err(ParamError::OutOfRange("FLOAT")));
+    }
 }
 
 proptest! {
