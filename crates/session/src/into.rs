@@ -110,7 +110,14 @@ impl Session {
         Ok(Lines::Delimited(Box::new(Delimited {
             sizes: if is_fixed { Some(sizes.collect::<Result<_, _>>()?) } else { None },
             escape: default_escape(format, self.settings.sql_mode),
-            format: format.clone(),
+            format: DelimitedFormat {
+                // As in MySQL, something is between rows.
+                line_terminator: match format.line_terminator.is_empty() {
+                    true => format.field_terminator.clone(),
+                    false => format.line_terminator.clone(),
+                },
+                ..format.clone()
+            },
             charset: charset.filter(|charset| !matches!(charset, Charset::Binary | Charset::Utf8mb4)),
         })))
     }
@@ -176,6 +183,8 @@ struct FileSink {
     name: String,
     lines: Lines,
     types: Vec<SqlType>,
+    /// The digits that numbers of ZEROFILL columns have at least.
+    digits: Vec<Option<u8>>,
     zone: TimeZone,
     gathered: Vec<u8>,
     rows: u64,
@@ -207,6 +216,7 @@ impl FileSink {
             name: name.to_owned(),
             lines,
             types: Vec::new(),
+            digits: Vec::new(),
             zone: TimeZone::UTC,
             gathered: Vec::new(),
             rows: 0,
@@ -251,6 +261,7 @@ impl Drop for FileSink {
 impl ResultSink for FileSink {
     fn columns(&mut self, columns: &[OutputColumn], zone: TimeZone) -> Result<(), SinkError> {
         self.types = columns.iter().map(|column| column.ty).collect();
+        self.digits = columns.iter().map(|column| column.flags.zerofill).collect();
         self.zone = zone;
         Ok(())
     }
@@ -260,13 +271,13 @@ impl ResultSink for FileSink {
         let mut gathered = mem::take(&mut self.gathered);
         let is_one_too_many = match &self.lines {
             Lines::Dump => {
-                row.iter()
-                    .zip(&self.types)
-                    .for_each(|(value, ty)| write_text(value, ty, self.zone, &mut gathered));
+                for ((value, ty), digits) in row.iter().zip(&self.types).zip(&self.digits) {
+                    put_text(value, ty, *digits, self.zone, &mut gathered);
+                }
                 self.rows > 1
             }
             Lines::Delimited(lines) => {
-                lines.write(row, &self.types, self.zone, &mut gathered);
+                lines.write(row, (&self.types, &self.digits), self.zone, &mut gathered);
                 false
             }
         };
@@ -291,15 +302,35 @@ impl ResultSink for FileSink {
     }
 }
 
-/// MySQL counts what is not a number, dates too, as a string.
+/// MySQL counts what is not a number, dates and the bytes of a BIT too, as a string.
 fn is_string(ty: &SqlType) -> bool {
     let is_float = matches!(ty, SqlType::Float(_) | SqlType::Double(_));
-    let is_number = ty.is_integer() || matches!(ty, SqlType::Bit { .. });
-    !(is_number || is_float || matches!(ty, SqlType::Bool | SqlType::Decimal { .. } | SqlType::Year))
+    !(ty.is_integer() || is_float || matches!(ty, SqlType::Bool | SqlType::Decimal { .. } | SqlType::Year))
+}
+
+/// A value's text; that of a number with so many digits at least.
+fn put_text(value: &Datum<'_>, ty: &SqlType, digits: Option<u8>, zone: TimeZone, to: &mut Vec<u8>) {
+    let from = to.len();
+    write_text(value, ty, zone, to);
+    let missing = usize::from(digits.unwrap_or(0)).saturating_sub(to.len() - from);
+    if !value.is_null() && missing > 0 {
+        to.splice(from..from, std::iter::repeat_n(b'0', missing));
+    }
+}
+
+/// Whether a value's bytes are no text, and stay as they are.
+fn is_bytes(ty: &SqlType) -> bool {
+    ty.is_bytes() || matches!(ty, SqlType::Bit { .. })
 }
 
 impl Delimited {
-    fn write(&self, row: &[Datum<'_>], types: &[SqlType], zone: TimeZone, to: &mut Vec<u8>) {
+    fn write(
+        &self,
+        row: &[Datum<'_>],
+        (types, digits): (&[SqlType], &[Option<u8>]),
+        zone: TimeZone,
+        to: &mut Vec<u8>,
+    ) {
         let format = &self.format;
         to.extend_from_slice(&format.line_start);
         let mut text = Vec::new();
@@ -310,8 +341,11 @@ impl Delimited {
             let encloses = !format.optionally_enclosed || is_string(ty);
             if !value.is_null() {
                 text.clear();
-                write_text(value, ty, zone, &mut text);
-                if let (Some(charset), Datum::Str(value)) = (self.charset, value) {
+                put_text(value, ty, digits[at], zone, &mut text);
+                if let Some(charset) = self.charset
+                    && !is_bytes(ty)
+                    && let Ok(value) = std::str::from_utf8(&text)
+                {
                     text = charset.encode(value);
                 }
                 if encloses {
@@ -336,20 +370,40 @@ impl Delimited {
         to.extend_from_slice(&format.line_terminator);
     }
 
+    /// How many bytes the character has that a text begins with. Those of UTF-8 have no byte that could be another's.
+    fn char_len(&self, text: &[u8]) -> usize {
+        let Some(charset) = self.charset.filter(|charset| charset.max_len() > 1 && !charset.is_utf8()) else {
+            return 1;
+        };
+        let len = charset.len_by_first_byte(text[0]);
+        let is_whole = text.get(..len).is_some_and(|bytes| charset.decode(bytes).is_ok());
+        if is_whole { len.max(1) } else { 1 }
+    }
+
     fn field(&self, text: &[u8], is_string: bool, to: &mut Vec<u8>) {
         let enclosed = self.format.enclosed.first().copied();
         let begins_field_end = self.format.field_terminator.first().copied();
         let begins_line_end = self.format.line_terminator.first().copied();
         // An enclosure that numbers may have in them.
         let is_unsafe = enclosed.is_some_and(|byte| b".0123456789e+-".contains(&byte));
-        let Some(escape) = self.escape.filter(|_| is_string || is_unsafe) else {
+        // Characters of several bytes stay as they are, whatever bytes they have.
+        let is_wide = self.charset.is_some_and(|charset| charset.min_len() > 1);
+        let Some(escape) = self.escape.filter(|_| (is_string || is_unsafe) && !is_wide) else {
             to.extend_from_slice(text);
             return;
         };
         // What an escape would make something else of.
         let is_ambiguous = |byte: Option<u8>| byte.is_some_and(|byte| b"ntrb0ZN".contains(&byte));
         let separator = enclosed.or(begins_field_end);
-        for &byte in text {
+        let mut rest = text;
+        while let Some((&byte, behind)) = rest.split_first() {
+            let len = self.char_len(rest);
+            if len > 1 {
+                to.extend_from_slice(&rest[..len]);
+                rest = &rest[len..];
+                continue;
+            }
+            rest = behind;
             let needs_escape =
                 byte == escape || Some(byte) == separator || Some(byte) == begins_line_end || byte == 0;
             let may_escape =

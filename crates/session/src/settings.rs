@@ -208,15 +208,9 @@ pub fn collation_of(
     let Some(name) = collation else { return Ok(charset.map(Charset::default_collation)) };
     let collation = Collation::by_name(name).ok_or_else(|| ErrorCode::UNKNOWN_COLLATION.with(&[&name]))?;
     match charset {
-        Some(charset) if collation.info().charset != charset => Err(avocet_types::error::SqlError {
-            errno: 1253,
-            sqlstate: *b"42000",
-            message: format!(
-                "COLLATION '{}' is not valid for CHARACTER SET '{}'",
-                collation.name(),
-                charset.name()
-            ),
-        }),
+        Some(charset) if collation.info().charset != charset => {
+            Err(ErrorCode::COLLATION_CHARSET_MISMATCH.with(&[&collation.name(), &charset.name()]))
+        }
         _ => Ok(Some(collation)),
     }
 }

@@ -115,6 +115,21 @@ pub fn with_zeros(mut text: Vec<u8>, width: usize) -> Vec<u8> {
     text
 }
 
+/// The first six bytes of a text as MySQL's messages show them; ASCII as it is where characters have `min_len` 1.
+pub(crate) fn printable(bytes: &[u8], min_len: u32) -> String {
+    let mut shown = String::new();
+    for &byte in bytes.iter().take(6) {
+        match byte {
+            b' '..=b'~' if min_len == 1 => shown.push(byte.into()),
+            _ => shown.push_str(&format!("\\x{byte:02X}")),
+        }
+    }
+    if bytes.len() > 6 {
+        shown.push_str("...");
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -281,6 +281,13 @@ impl<'l> Loading<'l> {
     fn stored(&self, session: &mut Session, column: usize, bytes: &[u8]) -> Result<Value, SqlError> {
         let def = &self.inserter.table.def.columns[column];
         let (value, ty) = self.text(bytes, Some(def));
+        // Elsewhere such a byte is a question mark.
+        if let (Datum::Str(_), Some(at)) = (&value, self.charset.first_unassigned(bytes))
+            && def.ty.is_string()
+        {
+            let problem = StoreError::incorrect_string(&bytes[at..]);
+            self.warn_or_fail(session, store_error(&problem, &def.name, self.read))?;
+        }
         if let Ok(stored) = store_column(value.clone(), &ty, def, &self.inserter.storing.convert)
             && stored.warning.is_none()
         {

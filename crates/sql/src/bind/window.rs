@@ -2,7 +2,7 @@
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, IntervalUnit};
-use avocet_types::{Datum, SqlType};
+use avocet_types::{Datum, SqlType, Value};
 
 use crate::bind::aggregate::result_type;
 use crate::bind::scope::Block;
@@ -30,13 +30,66 @@ fn kind_of(name: &str) -> Option<WindowKind> {
 /// Windows of one SELECT, as in MySQL.
 const MOST_WINDOWS: usize = 127;
 
+/// What MySQL's messages call a window that is specified where it is used.
+const UNNAMED: &str = "<unnamed window>";
+
 impl Block {
     pub(super) fn check_windows(&self) -> Result<(), SqlError> {
         let windows = self.windows.len() + self.unnamed_windows;
-        match windows > MOST_WINDOWS {
-            true => Err(ErrorCode::TOO_MANY_WINDOWS.with(&[&windows, &MOST_WINDOWS])),
-            false => Ok(()),
+        if windows > MOST_WINDOWS {
+            return Err(ErrorCode::TOO_MANY_WINDOWS.with(&[&windows, &MOST_WINDOWS]));
         }
+        for (at, (name, spec)) in self.windows.iter().enumerate() {
+            if self.named_window(&name.name).is_some_and(|(first, ..)| first != at) {
+                return Err(ErrorCode::WINDOW_DUPLICATE_NAME.with(&[&name.name]));
+            }
+            self.inherited(&name.name, spec, 0)?;
+        }
+        Ok(())
+    }
+
+    fn named_window(&self, name: &str) -> Option<(usize, &str, &WindowSpec)> {
+        let mut windows = self.windows.iter().enumerate();
+        let found = windows.find(|(_, (window, _))| window.name.eq_ignore_ascii_case(name));
+        found.map(|(at, (window, spec))| (at, &*window.name, spec))
+    }
+
+    /// The specification that a reference leads to, with what it extends filled in.
+    fn window_spec(&self, over: &WindowRef) -> Result<WindowSpec, SqlError> {
+        match over {
+            WindowRef::Inline(spec) => self.inherited(UNNAMED, spec, 0),
+            WindowRef::Named(name) => match self.named_window(&name.name) {
+                Some((_, name, spec)) => self.inherited(name, spec, 0),
+                None => Err(ErrorCode::WINDOW_NO_SUCH_WINDOW.with(&[&name.name])),
+            },
+        }
+    }
+
+    /// A window takes the partitions and the order of the one that it extends, which has no frame.
+    fn inherited(&self, name: &str, spec: &WindowSpec, depth: usize) -> Result<WindowSpec, SqlError> {
+        let mut spec = spec.clone();
+        let Some(base) = spec.base.take() else { return Ok(spec) };
+        let Some((_, base, extended)) = self.named_window(&base.name) else {
+            return Err(ErrorCode::WINDOW_NO_SUCH_WINDOW.with(&[&base.name]));
+        };
+        if depth > self.windows.len().min(MOST_WINDOWS) {
+            return Err(ErrorCode::WINDOW_CIRCULARITY_IN_WINDOW_GRAPH.with(&[]));
+        }
+        let extended = self.inherited(base, extended, depth + 1)?;
+        if !spec.partition_by.is_empty() {
+            return Err(ErrorCode::WINDOW_NO_CHILD_PARTITIONING.with(&[]));
+        }
+        if extended.frame.is_some() {
+            return Err(ErrorCode::WINDOW_NO_INHERIT_FRAME.with(&[&base]));
+        }
+        if !spec.order_by.is_empty() && !extended.order_by.is_empty() {
+            return Err(ErrorCode::WINDOW_NO_REDEFINE_ORDER_BY.with(&[&name, &base]));
+        }
+        spec.partition_by = extended.partition_by;
+        if spec.order_by.is_empty() {
+            spec.order_by = extended.order_by;
+        }
+        Ok(spec)
     }
 }
 
@@ -138,6 +191,12 @@ impl Binder<'_> {
 
     fn add_window(&mut self, bound: (WindowFunction, SqlType, bool), name: &str) -> Result<Expr, SqlError> {
         let (mut window, ty, nullable) = bound;
+        if window.frame.as_ref().is_some_and(ends_before_it_begins)
+            && let Some(value) = of_no_rows(window.kind)
+            && (value.is_null() || matches!(ty, SqlType::Int { .. }))
+        {
+            return Ok(Expr::literal(value, ty));
+        }
         window.id = self.add_column(name.to_lowercase(), ty, nullable);
         let id = window.id;
         self.block().window_functions.push(window);
@@ -153,12 +212,12 @@ impl Binder<'_> {
         if let WindowRef::Inline(_) = over {
             self.block().unnamed_windows += 1;
         }
-        let spec = self.window_spec(over, 0)?;
+        let spec = self.block().window_spec(over)?;
         let mut keys = spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr));
         if keys.any(|key| matches!(key.kind, ExprKind::Integer(_))) {
             let name = match over {
                 WindowRef::Named(name) => &name.name,
-                WindowRef::Inline(_) => "<unnamed window>",
+                WindowRef::Inline(_) => UNNAMED,
             };
             return Err(ErrorCode::WINDOW_ILLEGAL_ORDER_BY.with(&[&name]));
         }
@@ -169,29 +228,6 @@ impl Binder<'_> {
         }
         let frame = spec.frame.as_ref().map(|frame| self.frame(frame)).transpose()?;
         Ok(WindowFunction { id: crate::plan::ColumnId(u32::MAX), kind, args, partition_by, order_by, frame })
-    }
-
-    /// The specification that a reference leads to, with what it extends filled in.
-    fn window_spec(&mut self, over: &WindowRef, depth: usize) -> Result<WindowSpec, SqlError> {
-        let mut spec = match over {
-            WindowRef::Inline(spec) => spec.clone(),
-            WindowRef::Named(name) => WindowSpec { base: Some(name.clone()), ..WindowSpec::default() },
-        };
-        let Some(base) = spec.base.take() else { return Ok(spec) };
-        let windows = &self.block().windows;
-        let found = windows.iter().find(|(name, _)| name.name.eq_ignore_ascii_case(&base.name));
-        let Some(found) = found.map(|(_, found)| found.clone()).filter(|_| depth <= windows.len()) else {
-            return Err(ErrorCode::WINDOW_NO_SUCH_WINDOW.with(&[&base.name]));
-        };
-        let base = self.window_spec(&WindowRef::Inline(found), depth + 1)?;
-        if spec.partition_by.is_empty() {
-            spec.partition_by = base.partition_by;
-        }
-        if spec.order_by.is_empty() {
-            spec.order_by = base.order_by;
-        }
-        spec.frame = spec.frame.or(base.frame);
-        Ok(spec)
     }
 
     fn frame(&mut self, frame: &ast::Frame) -> Result<Frame, SqlError> {
@@ -233,5 +269,46 @@ fn check_edges(frame: &ast::Frame) -> Result<(), SqlError> {
         }
         _ => return Ok(()),
     };
-    Err(illegal.with(&[&"<unnamed window>"]))
+    Err(illegal.with(&[&UNNAMED]))
+}
+
+/// `BETWEEN 1 PRECEDING AND 2 PRECEDING`: MySQL takes it, and no row is in it.
+fn ends_before_it_begins(frame: &Frame) -> bool {
+    let number = |distance: &Distance| match distance {
+        Distance::Value(by) => match by.as_literal() {
+            Some(Datum::Int(by)) => u64::try_from(*by).ok(),
+            Some(Datum::UInt(by)) => Some(*by),
+            _ => None,
+        },
+        Distance::Interval(..) => None,
+    };
+    match (&frame.start, &frame.end) {
+        (FrameBound::Preceding(start), FrameBound::Preceding(end)) => {
+            number(start).zip(number(end)).is_some_and(|(start, end)| start < end)
+        }
+        (FrameBound::Following(start), FrameBound::Following(end)) => {
+            number(start).zip(number(end)).is_some_and(|(start, end)| start > end)
+        }
+        _ => false,
+    }
+}
+
+/// What a function of a frame is of no rows; `None` if it is not of the frame.
+fn of_no_rows(kind: WindowKind) -> Option<Value> {
+    match kind {
+        WindowKind::Aggregate(AggregateFunction::Count) => Some(Datum::Int(0)),
+        WindowKind::Aggregate(AggregateFunction::BitAnd) => Some(Datum::UInt(u64::MAX)),
+        WindowKind::Aggregate(AggregateFunction::BitOr | AggregateFunction::BitXor) => Some(Datum::UInt(0)),
+        WindowKind::Aggregate(_) | WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
+            Some(Datum::Null)
+        }
+        WindowKind::RowNumber
+        | WindowKind::Rank
+        | WindowKind::DenseRank
+        | WindowKind::PercentRank
+        | WindowKind::CumeDist
+        | WindowKind::Ntile
+        | WindowKind::Lag
+        | WindowKind::Lead => None,
+    }
 }

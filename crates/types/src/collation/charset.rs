@@ -227,6 +227,14 @@ impl Charset {
         }
     }
 
+    /// Where the first byte is that stands for no character, in a character set of single bytes: [`decode`](Self::decode) makes a
+    /// question mark of it.
+    pub fn first_unassigned(self, bytes: &[u8]) -> Option<usize> {
+        self.coded_position().filter(|_| self.max_len() == 1)?;
+        let coding = Coding::get(self);
+        bytes.iter().position(|byte| !coding.has_byte(*byte))
+    }
+
     /// The bytes of a text in this character set; `?` for characters that it has not.
     pub fn encode(self, text: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(text.len());

@@ -112,6 +112,10 @@ impl Coding {
         (max_len == 1 && !bytes.is_empty()).then_some(('?', 1))
     }
 
+    pub fn has_byte(&self, byte: u8) -> bool {
+        self.characters.get(byte.into()).and_then(char::from_u32).is_some()
+    }
+
     /// The text that the bytes are, or where they are none.
     pub fn decode(&self, bytes: &[u8], max_len: usize) -> Result<String, usize> {
         let mut text = String::with_capacity(bytes.len());

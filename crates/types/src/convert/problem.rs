@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::geometry::Misfit;
 use crate::json::JsonError;
 use crate::sql_type::SqlType;
+use crate::text::printable;
 
 /// A value does not fit its column as it is. Whether that is an error or a warning is the SQL mode's choice.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -64,6 +65,11 @@ impl StoreError {
             SqlType::Geometry { .. } => Self::NullGeometry,
             _ => Self::Null,
         }
+    }
+
+    /// A text whose rest, from here on, cannot be stored.
+    pub fn incorrect_string(rest: &[u8]) -> Self {
+        Self::Incorrect { kind: "string", value: printable(rest, 1) }
     }
 
     pub const fn errno(&self) -> u16 {

@@ -384,7 +384,7 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
             Ok(text) => Cow::Owned(text),
             Err(at) => {
                 let valid = charset.decode(&bytes[..at]).unwrap_or_default();
-                return (Datum::Str(valid.into()), Some(shown_string(&bytes[at..])));
+                return (Datum::Str(valid.into()), Some(StoreError::incorrect_string(&bytes[at..])));
             }
         },
         Datum::Bytes(bytes) => match utf8(bytes) {
@@ -397,7 +397,7 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
         },
         other => Cow::Owned(text_of(&other, from, context).into_owned()),
     };
-    let missing = charset.first_missing(&text).map(|at| shown_string(&text.as_bytes()[at..]));
+    let missing = charset.first_missing(&text).map(|at| StoreError::incorrect_string(&text.as_bytes()[at..]));
     let text = charset.fitted(text);
     let (end, counts_spaces) = match to {
         SqlType::Char { len, .. } => (char_limit(&text, *len as usize), false),
@@ -456,16 +456,7 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, Cow<'_, [u8]>> {
 /// `Incorrect string value: '\xFF...'`: at most six bytes from the first that is no UTF-8.
 fn incorrect_string(bytes: &[u8]) -> StoreError {
     let start = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
-    shown_string(&bytes[start..])
-}
-
-/// The same of what begins with it.
-fn shown_string(rest: &[u8]) -> StoreError {
-    let mut shown: String = rest.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-    if rest.len() > 6 {
-        shown.push_str("...");
-    }
-    StoreError::Incorrect { kind: "string", value: shown }
+    StoreError::incorrect_string(&bytes[start..])
 }
 
 fn cut_str(text: Cow<'_, str>, end: Option<usize>) -> Cow<'_, str> {

@@ -16,6 +16,7 @@ use crate::json::{self, Json, JsonRef, Node};
 use crate::members::NO_MEMBER;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
+use crate::text::printable;
 use crate::temporal::{self, DAY, MAX_DATETIME, Parsed, SECOND, ZERO_DATETIME, ZeroDates, date_of, time_of};
 
 /// A value of type `from` as one of type `to`, as MySQL converts without being asked.
@@ -98,7 +99,7 @@ pub(crate) fn recode<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> Eval
         None => Ok(Datum::Str(target.fitted(text.clone()).into_owned().into())),
         Some(at) => {
             let bytes = source.encode(&text[at..]);
-            let shown = bytes.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+            let shown = printable(&bytes, source.min_len());
             Err(EvalError::CannotConvertString { value: shown, from: source.name(), to: target.name() })
         }
     }
@@ -351,7 +352,7 @@ fn to_text<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> EvalResult<Dat
 
 #[cold]
 fn not_text(bytes: &[u8], charset: Charset) -> EvalError {
-    let value = bytes.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+    let value = printable(bytes, 1);
     EvalError::CannotConvertString { value, from: "binary", to: charset.name() }
 }
 
