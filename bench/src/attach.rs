@@ -3,6 +3,7 @@
 //! Then what the front costs and gains, and how fast tables are copied and missed changes are made up for.
 
 mod back;
+mod channels;
 mod compare;
 pub mod demo;
 mod freshness;
@@ -51,6 +52,9 @@ pub struct Options {
     /// Rounds of a server that follows by CHANGE REPLICATION SOURCE and START REPLICA; 0 to leave that out
     #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
     by_statement: u64,
+    /// Rounds of a server that follows two sources, each from a channel; 0 to leave that out
+    #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
+    channels: u64,
     /// Replay recorded queries on both while rows change: no answer differs
     #[arg(long)]
     replay: bool,
@@ -103,6 +107,9 @@ pub fn command(options: &Options) -> Result<()> {
     }
     if options.by_statement > 0 {
         statements::run(options, seed, options.by_statement)?;
+    }
+    if options.channels > 0 {
+        channels::run(options, seed, options.channels)?;
     }
     if options.replay {
         replay::run(options, seed)?;

@@ -34,7 +34,7 @@ const WORKLOADS: [&str; 22] = [
     "memory --limit-mib 256 --wide-gib 0.1 --tables 40 --select-gib 0.05 --rows 30000 --terminals 2 --most 6",
     "recovery --tiny --terminals 2 --log-mib 4 --at-most 20",
     "crash --tiny --terminals 2 --kills 3 --lives 1.5",
-    "attach --rounds 2 --kills 100 --lives 0.8 --back 2 --by-statement 1 --promote 1 --replay --read-seconds 0.3 --wait-seconds 0.5 --write-rate 500 --tpch-sf 0.01 --tpch-runs 1 --copy-mib 1 --changes 1000",
+    "attach --rounds 2 --kills 100 --lives 0.8 --back 2 --by-statement 1 --channels 2 --promote 1 --replay --read-seconds 0.3 --wait-seconds 0.5 --write-rate 500 --tpch-sf 0.01 --tpch-runs 1 --copy-mib 1 --changes 1000",
     "attach --source mariadb --rounds 2 --kills 100 --lives 0.8",
     "attach --source mysql-plain --rounds 2 --kills 100 --lives 0.8",
 ];

@@ -88,7 +88,7 @@ fn begin(conn: &mut Conn, port: u16, authorities: &str) -> Result<()> {
 }
 
 /// A statement fails, or leaves a note, in these words.
-fn expect(conn: &mut Conn, sql: &str, words: &str) -> Result<()> {
+pub fn expect(conn: &mut Conn, sql: &str, words: &str) -> Result<()> {
     let said = match conn.query_drop(sql) {
         Err(error) => error.to_string(),
         Ok(()) => {

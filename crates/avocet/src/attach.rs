@@ -16,7 +16,7 @@ use mysql::Opts;
 use crate::binary_log::OwnLog;
 use crate::replica::promoted::Promoted;
 use crate::replica::tls::{SslMode, Tls};
-use crate::replica::{self, Replica, patient, place};
+use crate::replica::{self, Channels, Replica, patient, place};
 use crate::{Failure, binary_log, serve};
 
 use front::FrontSource;
@@ -70,7 +70,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let opts = Opts::from_url(&args.source).map_err(|error| format!("{}: {error}", args.source))?;
     let tls = Tls { mode: args.source_ssl_mode, authorities: args.source_ssl_ca.clone() };
     let opts = tls.secure(opts)?;
-    let patterns = Patterns { include: args.include.clone(), exclude: args.exclude.clone() };
+    let patterns = Patterns { include: args.include.clone(), exclude: args.exclude.clone(), channel: None };
     if args.check {
         let report = check(&mut connect(&opts)?, &patterns)?;
         print!("{report}");
@@ -94,7 +94,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             // Whoever starts it again as it was started before is served, not led back to the old source.
             Some(promoted) => {
                 tracing::warn!("{promoted}; avocet serve --data DIR starts it, too");
-                database.follow(Replica::in_its_place(database.clone(), promoted)?);
+                database.follow(Channels::of(Replica::in_its_place(database.clone(), promoted)?));
                 Ok(None)
             }
         },
@@ -136,7 +136,7 @@ fn begin(
     log: Option<Arc<OwnLog>>,
 ) -> Result<Following, Failure> {
     let engine = database.engine();
-    let is_new = !Attachment::has_begun(engine);
+    let is_new = !Attachment::has_begun(engine, avocet_replicate::SOURCE);
     let connected = match is_new {
         true => connect(&opts),
         false => connect(&patient(&opts)),
@@ -170,7 +170,7 @@ fn begin(
     let replica = Replica::of(database.clone(), followed, log);
     let source = Arc::new(FrontSource::new(&opts, &tls, patterns, replica.status().clone()));
     replica.begin()?;
-    database.follow(replica.clone());
+    database.follow(Channels::of(replica.clone()));
     let replaced = source.clone();
     replica.when_promoted(move || replaced.be_replaced());
     let probe = source.probe.start(opts)?;

@@ -1,7 +1,8 @@
 //! This server as a replica: whom it follows, and since when. `attach` names the source for as long as it runs; for `serve`, statements
-//! do, and it is kept in the data directory.
+//! do, and it is kept in the data directory. Of several sources each has a channel, and each channel a replica ([`Channels`]).
 
 mod carried;
+mod channels;
 mod definitions;
 mod document;
 pub mod promoted;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::source::{self, check};
-use avocet_replicate::{Attachment, Checker, Config, Patterns, Phase, Status};
+use avocet_replicate::{Attachment, Checker, Config, Patterns, Phase, SOURCE, Status};
 use avocet_session::Database;
 use mysql::{Opts, OptsBuilder};
 use parking_lot::Mutex;
@@ -28,9 +29,12 @@ use parking_lot::Mutex;
 use crate::Failure;
 use crate::binary_log::OwnLog;
 
+pub use channels::Channels;
+use channels::Executed;
 use definitions::SqlDefinitions;
 use promoted::{Promoted, Stopping};
-pub use settings::Settings;
+pub use settings::Kept;
+use settings::Settings;
 use tls::Tls;
 
 /// Who is followed, and how.
@@ -61,12 +65,18 @@ impl Source {
     }
 }
 
-/// A replica, or what may become one.
+/// A replica of one source, or what may become one.
 pub struct Replica {
     database: Database,
+    /// Of its channel; the default one's is empty.
+    name: String,
+    /// The engine's number of its source.
+    number: u32,
     status: Arc<Status>,
     /// What statements have said; `None` if the command line names the source.
-    settings: Option<Mutex<Settings>>,
+    settings: Option<Settings>,
+    /// What of all sources is in force here.
+    executed: Arc<Executed>,
     /// Whoever begins or ends it holds this.
     state: Mutex<State>,
     checker: Mutex<Option<Checker>>,
@@ -97,52 +107,54 @@ struct Running {
 impl Replica {
     /// One whose source the command line names. `log`: that of a server that keeps a binary log.
     pub fn of(database: Database, source: Source, log: Option<Arc<OwnLog>>) -> Arc<Self> {
-        let replica = Self::with(database, None, log);
+        let executed = Executed::of(&database);
+        let replica = Self::with(database, None, log, executed);
         replica.know(Some(source));
         replica.warn_of_interrupted();
         replica
     }
 
-    /// One whose source statements name. It follows if it did when the server ended.
-    pub fn resume(database: Database, data: &Path, log: Option<Arc<OwnLog>>) -> Result<Arc<Self>, Failure> {
-        let promoted = Promoted::open(&database)?;
-        let settings = Settings::open(&database, data)?;
+    /// Goes on as it was when the server ended: it follows if it did.
+    fn resume(&self, settings: &Settings) -> Result<(), Failure> {
         let (source, was_running) = (settings.source(), settings.is_running());
         let (host, port, user) = settings.address();
-        let replica = Self::with(database, Some(settings), log);
-        if let Some(promoted) = promoted {
-            replica.be_promoted(promoted)?;
-            return Ok(replica);
-        }
-        replica.status.set_source(&host, port, &user);
-        let known = source.map(|source| replica.know(source)).map_err(Failure::from);
-        replica.warn_of_interrupted();
+        self.status.set_source(&host, port, &user);
+        let known = source.map(|source| self.know(source)).map_err(Failure::from);
         if was_running {
             // Its tables are the source's, whether that can be followed now or not.
-            replica.database.set_option("super_read_only", "ON")?;
+            self.database.set_option("super_read_only", "ON")?;
         }
-        if was_running && let Err(error) = known.and_then(|()| replica.begin()) {
+        if was_running && let Err(error) = known.and_then(|()| self.begin()) {
             // Those who look see it, and START REPLICA tries again.
-            tracing::error!(%error, "the source cannot be followed");
-            replica.status.set_phase(Phase::Halted, Some(error.to_string()));
+            tracing::error!(%error, channel = self.name, "the source cannot be followed");
+            self.status.set_phase(Phase::Halted, Some(error.to_string()));
         }
-        Ok(replica)
+        Ok(())
     }
 
     /// One that has taken its source's place.
     pub fn in_its_place(database: Database, promoted: Promoted) -> Result<Arc<Self>, Failure> {
-        let replica = Self::with(database, None, None);
+        let executed = Executed::of(&database);
+        let replica = Self::with(database, None, None, executed);
         replica.be_promoted(promoted)?;
         Ok(replica)
     }
 
-    fn with(database: Database, settings: Option<Settings>, log: Option<Arc<OwnLog>>) -> Arc<Self> {
+    fn with(
+        database: Database,
+        settings: Option<Settings>,
+        log: Option<Arc<OwnLog>>,
+        executed: Arc<Executed>,
+    ) -> Arc<Self> {
         let status = Arc::<Status>::default();
         status.set_phase(Phase::Stopped, None);
         Arc::new_cyclic(|this| Self {
             database,
+            name: settings.as_ref().map(|settings| settings.name().to_owned()).unwrap_or_default(),
+            number: settings.as_ref().map_or(SOURCE, Settings::number),
             status,
-            settings: settings.map(Mutex::new),
+            settings,
+            executed,
             state: Mutex::new(State { source: None, running: None }),
             checker: Mutex::new(None),
             tls: Mutex::new(None),
@@ -164,7 +176,7 @@ impl Replica {
     fn be_promoted(&self, promoted: Promoted) -> Result<(), Failure> {
         tracing::info!("{promoted}");
         if let Some(settings) = &self.settings {
-            settings.lock().forget()?;
+            settings.forget()?;
         }
         self.know(None);
         if self.log.as_ref().is_none_or(|log| log.is_waiting()) {
@@ -221,8 +233,9 @@ impl Replica {
         // One that has halted is begun anew.
         self.end_attachment(&mut state);
         let engine = self.database.engine();
-        let told = self.database.clone();
+        let (told, number) = (self.executed.clone(), self.number);
         let config = Config {
+            number,
             server_id: source.server_id.unwrap_or_else(|| server_id(&engine.options().data)),
             source: source.opts,
             patterns: source.patterns,
@@ -231,10 +244,7 @@ impl Replica {
             retry_after: source.retry_after,
             semi_sync: self.database.wants_semi_sync(),
             status: self.status.clone(),
-            on_visible: Box::new(move |executed: &GtidSet| {
-                // It is a variable that there is.
-                let _ = told.set_option("gtid_executed", &executed.to_string());
-            }),
+            on_visible: Box::new(move |executed: &GtidSet| told.tell(number, executed)),
         };
         let definitions = SqlDefinitions { database: self.database.clone() };
         // From the first row on that comes from the source.

@@ -18,7 +18,7 @@ use crate::accounts::{CatalogAccounts, PluginPasswords};
 use crate::binary_log::{Begins, OwnLog};
 use crate::open_files;
 use crate::replica::promoted::Promoted;
-use crate::replica::{Replica, Settings};
+use crate::replica::{Channels, Kept};
 use crate::{Failure, binary_log};
 
 #[derive(clap::Args)]
@@ -164,13 +164,13 @@ pub fn run(args: OwnArgs) -> Result<(), Failure> {
     log_to_stderr();
     let data = &args.serve.data;
     let begin = |database: &Database, log: Option<Arc<OwnLog>>| {
-        let replica = Replica::resume(database.clone(), data, log)?;
-        database.follow(replica.clone());
-        Ok(replica)
+        let channels = Channels::resume(database.clone(), data, log)?;
+        database.follow(channels.clone());
+        Ok(channels)
     };
     let log = Log { args: &args.binary_log, server_id: args.server_id };
-    let follows = |database: &Database| Ok(Settings::open(database, data)?.is_running());
-    run_with(&args.serve, log, follows, begin, |_| None, |replica| _ = replica.end())
+    let follows = |database: &Database| Ok(Kept::open(database, data)?.is_any_running());
+    run_with(&args.serve, log, follows, begin, |_| None, |channels| channels.end())
 }
 
 pub fn log_to_stderr() {

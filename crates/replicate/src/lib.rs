@@ -53,8 +53,8 @@ pub use avocet_types::gtid;
 pub use binlog::SessionOfQuery;
 pub use compare::{Compared, Rows, Verdict};
 pub use error::{ReplicateError, Result};
-pub use follow::Definitions;
-pub use patterns::{Pattern, Patterns};
+pub use follow::{Definitions, SOURCE};
+pub use patterns::{Channel, Claims, Pattern, Patterns, SYSTEM};
 pub use probe::{Answer, Probe, Question};
 pub use state::{LogPlace, TableName};
 pub use status::{Ahead, Broken, Late, Phase, Progress, SemiSync, Snapshot, Status};
@@ -63,6 +63,8 @@ pub use status::{Ahead, Broken, Late, Phase, Progress, SemiSync, Snapshot, Statu
 pub struct Config {
     pub source: Opts,
     pub patterns: Patterns,
+    /// The engine's number of the source: each channel has another.
+    pub number: u32,
     /// By which the source knows this replica; no other may have it.
     pub server_id: u32,
     /// Tables that are read at a time.
@@ -181,7 +183,7 @@ impl Attachment {
             )));
         }
         let memory = Reserved { engine: engine.clone(), bytes };
-        if !Self::has_begun(engine) {
+        if !Self::has_begun(engine, config.number) {
             refuse_others_tables(engine, &config.patterns)?;
         }
         let (inbox, watch, status) = (Arc::<Inbox>::default(), Arc::<Watch>::default(), config.status);
@@ -205,11 +207,12 @@ impl Attachment {
         let withholdings = Arc::<Withholdings>::default();
         let mut follower = Follower {
             engine: engine.clone(),
-            applier: engine.applier(follow::SOURCE, config.workers),
+            applier: engine.applier(config.number, config.workers),
             definitions,
             opts: config.source,
             flavor: source::Flavor::default(),
             version: 0,
+            number: config.number,
             server_id: config.server_id,
             patterns: config.patterns,
             inbox: inbox.clone(),
@@ -282,14 +285,14 @@ impl Attachment {
         Ok(Self { checker, inbox, status, threads, _lag: lag, memory })
     }
 
-    /// Whether the engine has followed a source before.
-    pub fn has_begun(engine: &Engine) -> bool {
-        engine.applied(follow::SOURCE).is_some()
+    /// Whether the engine has followed a source of this number before.
+    pub fn has_begun(engine: &Engine, number: u32) -> bool {
+        engine.applied(number).is_some()
     }
 
     /// Whether what the engine has followed last is a MariaDB, as far as that has had transactions.
     pub fn is_of_mariadb(engine: &Engine) -> bool {
-        let state = engine.applied(follow::SOURCE).and_then(|origin| State::decode(&origin.position).ok());
+        let state = engine.applied(SOURCE).and_then(|origin| State::decode(&origin.position).ok());
         state.is_some_and(|state| state.executed.is_of_mariadb())
     }
 

@@ -1,10 +1,35 @@
-//! Which databases and tables are followed: `db`, `db.table`, with `*` for any part of a name.
+//! Which databases and tables are followed: `db`, `db.table`, with `*` for any part of a name; and where several sources are followed,
+//! whose a database is.
 
-/// What is included, less what is excluded. Nothing included means all.
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What is included, less what is excluded, and less what other channels follow. Nothing included means all.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     pub include: Vec<Pattern>,
     pub exclude: Vec<Pattern>,
+    /// `None` if there can be one channel only.
+    pub channel: Option<Channel>,
+}
+
+/// One of several sources of this server.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    pub number: u32,
+    pub claims: Arc<dyn Claims>,
+}
+
+/// Which channel follows a database. A database is of one channel, and stays so.
+pub trait Claims: Debug + Send + Sync {
+    /// The name of the channel that follows it, if that is another than this.
+    fn other(&self, database: &str, channel: u32) -> Option<String>;
+
+    /// Makes a database this channel's, durably, unless it is another's; the name of that.
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    fn claim(&self, database: &str, channel: u32) -> Result<Option<String>, String>;
 }
 
 /// Names of a database and a table.
@@ -20,14 +45,42 @@ pub const SYSTEM: [&str; 4] = ["mysql", "sys", "information_schema", "performanc
 
 impl Patterns {
     pub fn has_table(&self, database: &str, table: &str) -> bool {
-        let matches = |of: &[Pattern]| of.iter().any(|pattern| pattern.has(database, table));
-        self.has_database(database)
-            && (self.include.is_empty() || matches(&self.include))
-            && !matches(&self.exclude)
+        self.names_table(database, table) && self.other(database).is_none()
     }
 
     /// Whether some table of it may be followed.
     pub fn has_database(&self, database: &str) -> bool {
+        self.names_database(database) && self.other(database).is_none()
+    }
+
+    /// The channel that follows a database, if that is another.
+    pub fn other(&self, database: &str) -> Option<String> {
+        self.channel.as_ref().and_then(|channel| channel.claims.other(database, channel.number))
+    }
+
+    /// Makes a database this channel's, unless it is another's; the name of that.
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    pub fn claim(&self, database: &str) -> Result<Option<String>, String> {
+        self.channel.as_ref().map_or(Ok(None), |channel| channel.claims.claim(database, channel.number))
+    }
+
+    /// What is named, whoever follows it.
+    pub fn of_all_channels(&self) -> Self {
+        Self { channel: None, ..self.clone() }
+    }
+
+    /// Whether it is wanted, whoever follows it.
+    pub fn names_table(&self, database: &str, table: &str) -> bool {
+        let matches = |of: &[Pattern]| of.iter().any(|pattern| pattern.has(database, table));
+        self.names_database(database)
+            && (self.include.is_empty() || matches(&self.include))
+            && !matches(&self.exclude)
+    }
+
+    /// As [`Self::names_table`], of some table of it.
+    pub fn names_database(&self, database: &str) -> bool {
         let is_included = self.include.iter().any(|pattern| is_like(database, &pattern.database));
         let is_excluded = self
             .exclude
@@ -99,7 +152,7 @@ mod tests {
     fn what_is_excluded_is_not_included() {
         let list = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a pattern")).collect();
         let patterns =
-            Patterns { include: list(&["shop", "log.a*"]), exclude: list(&["shop.tmp_*", "other"]) };
+            Patterns { include: list(&["shop", "log.a*"]), exclude: list(&["shop.tmp_*", "other"]), channel: None };
         assert!(patterns.has_table("shop", "t") && patterns.has_table("log", "abc"));
         assert!(!patterns.has_table("shop", "tmp_1") && !patterns.has_table("log", "b"));
         assert!(!patterns.has_table("other", "t") && !patterns.has_database("other"));

@@ -95,6 +95,8 @@ struct Inner {
     visible: Option<LogPlace>,
     /// How often that has moved.
     moves: u64,
+    /// Tables of databases that other channels follow, and whose those are.
+    others: BTreeMap<TableName, String>,
     /// Who waits for that to move.
     waiting: Vec<Waker>,
 }
@@ -295,6 +297,22 @@ impl Status {
         self.moved.notify_all();
     }
 
+    /// A table is left out, since another channel follows its database.
+    pub fn tell_other(&self, name: &TableName, channel: &str) {
+        let why = format!(
+            "not followed: its database is followed from channel '{channel}'; a database is of one channel: \
+             rename it at one of the sources"
+        );
+        if self.inner.lock().others.insert(name.clone(), why.clone()).is_none() {
+            tracing::warn!(table = %name, "{why}");
+        }
+    }
+
+    /// Another stream begins: what is left out is told anew.
+    pub fn forget_others(&self) {
+        self.inner.lock().others.clear();
+    }
+
     pub fn copy_begins(&self, name: &TableName, of_about: u64) {
         let progress = Progress { name: name.clone(), rows: 0, of_about, bytes: 0, since: Instant::now() };
         self.inner.lock().copies.entry(name.clone()).or_insert(progress).of_about = of_about;
@@ -328,6 +346,7 @@ impl Status {
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.inner.lock();
         let mut shown = inner.shown.clone();
+        shown.tables.extend(inner.others.iter().map(|(name, why)| (name.clone(), why.clone())));
         if let (Some(first), Some(last)) = (inner.samples.front(), inner.samples.back()) {
             let seconds = last.0.duration_since(first.0).as_secs_f64().max(1e-3);
             shown.transactions_per_second = (last.1 - first.1) as f64 / seconds;

@@ -73,6 +73,7 @@ const NAMES: &[&str] = &[
     "Com_show_privileges",
     "Com_show_processlist",
     "Com_show_relaylog_events",
+    "Com_show_replica_status",
     "Com_show_status",
     "Com_show_storage_engines",
     "Com_show_table_status",
@@ -114,8 +115,8 @@ fn name_of(kind: &StatementKind) -> Option<&'static str> {
         S::UnlockTables => "Com_unlock_tables",
         S::ResetPersist { .. } | S::ResetLogs { .. } => "Com_reset",
         S::ChangeSource(_) => "Com_change_replication_source",
-        S::StartReplica => "Com_replica_start",
-        S::StopReplica => "Com_replica_stop",
+        S::StartReplica { .. } => "Com_replica_start",
+        S::StopReplica { .. } => "Com_replica_stop",
         S::ResetReplica { .. } => "Com_reset",
         S::Flush(_) | S::FlushWithReadLock(_) => "Com_flush",
         S::Prepare { .. } => "Com_prepare_sql",
@@ -174,6 +175,7 @@ fn name_of_show(kind: &ShowKind) -> Option<&'static str> {
         K::Triggers { .. } => "Com_show_triggers",
         K::LogEvents(asked) if asked.is_relay => "Com_show_relaylog_events",
         K::LogEvents(_) => "Com_show_binlog_events",
+        K::ReplicaStatus { .. } => "Com_show_replica_status",
         K::Other(_) => return None,
     })
 }

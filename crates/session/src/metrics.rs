@@ -91,10 +91,7 @@ impl Shared {
         self.metrics_of_memory(&mut to);
         self.metrics_of_commits(&mut to);
         self.metrics_of_routes(&mut to);
-        let status = self.replication.get().and_then(|replication| replication.status());
-        if let Some(status) = status {
-            metrics_of_replication(&mut to, &status);
-        }
+        metrics_of_replication(&mut to, &self.sources());
         to.0
     }
 
@@ -188,47 +185,74 @@ fn metrics_of_connections(to: &mut Collected, connections: &dyn Connections) {
     to.gauge("avocet_connections_running", "Clients whose statement runs.", totals.running as f64);
 }
 
-fn metrics_of_replication(to: &mut Collected, status: &ReplicaStatus) {
-    let is_following = status.reads == "Yes";
-    to.gauge(
-        "avocet_replication_running",
-        "Whether the source is followed.",
-        f64::from(u8::from(is_following)),
-    );
-    let has_error = f64::from(u8::from(status.last_error.is_some()));
-    to.gauge("avocet_replication_error", "Whether SHOW REPLICA STATUS has an error.", has_error);
-    let help = "Tables that are not followed, or not yet.";
-    to.gauge("avocet_replication_tables_left_out", help, status.left_out.len() as f64);
-    for (family, help, value) in [
+/// A sample for each source.
+fn metrics_of_replication(to: &mut Collected, sources: &[ReplicaStatus]) {
+    use Kind::{Counter, Gauge};
+    type Value = fn(&ReplicaStatus) -> Option<f64>;
+    let families: [(Kind, &'static str, &'static str, Value); 9] = [
+        (Gauge, "avocet_replication_running", "Whether the source is followed.", |status| {
+            Some(f64::from(u8::from(status.reads == "Yes")))
+        }),
+        (Gauge, "avocet_replication_error", "Whether SHOW REPLICA STATUS has an error.", |status| {
+            Some(f64::from(u8::from(status.last_error.is_some())))
+        }),
         (
+            Gauge,
+            "avocet_replication_tables_left_out",
+            "Tables that are not followed, or not yet.",
+            |status| Some(status.left_out.len() as f64),
+        ),
+        (
+            Gauge,
             "avocet_replication_lag_seconds",
             "Age of the newest commit that is visible.",
-            status.seconds_behind,
+            |status| status.seconds_behind.map(|seconds| seconds as f64),
         ),
         (
+            Gauge,
             "avocet_replication_lag_transactions",
             "Transactions of the source that are not visible here.",
-            status.transactions_behind,
+            |status| status.transactions_behind.map(|count| count as f64),
         ),
         (
+            Gauge,
             "avocet_replication_lag_bytes",
             "Bytes of the source's log that are not visible here.",
-            status.bytes_behind,
+            |status| status.bytes_behind.map(|bytes| bytes as f64),
         ),
-    ] {
-        if let Some(value) = value {
-            to.gauge(family, help, value as f64);
+        (
+            Counter,
+            "avocet_replication_transactions_total",
+            "Transactions that were applied.",
+            |status| Some(status.transactions as f64),
+        ),
+        (
+            Counter,
+            "avocet_replication_changes_total",
+            "Changes of rows that were applied.",
+            |status| Some(status.changes as f64),
+        ),
+        (
+            Counter,
+            "avocet_replication_copied_bytes_total",
+            "Bytes of rows that were copied.",
+            |status| Some(status.copied_bytes as f64),
+        ),
+    ];
+    for (kind, family, help, value) in families {
+        for status in sources {
+            let labels = match &*status.channel {
+                "" => String::new(),
+                channel => label("channel", &escaped(channel)),
+            };
+            if let Some(value) = value(status) {
+                to.add(kind, family, help, labels, value);
+            }
         }
     }
-    to.counter(
-        "avocet_replication_transactions_total",
-        "Transactions that were applied.",
-        status.transactions,
-    );
-    to.counter("avocet_replication_changes_total", "Changes of rows that were applied.", status.changes);
-    to.counter(
-        "avocet_replication_copied_bytes_total",
-        "Bytes of rows that were copied.",
-        status.copied_bytes,
-    );
+}
+
+/// As label values are written.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

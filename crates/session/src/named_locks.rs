@@ -327,19 +327,21 @@ impl Host for SessionHost {
         &self,
         file: &str,
         position: u64,
+        channel: Option<&str>,
         timeout: Option<Duration>,
     ) -> EvalResult<Option<i64>> {
         let Some(replication) = self.replication.get() else { return Ok(None) };
         let (timeout, is_cut_short) = self.at_most(timeout);
         let interrupted = || self.interrupt.get().is_some();
         let timeout = timeout.unwrap_or(Duration::MAX);
-        let waited = blocking(|| replication.wait_for_place(file, position, timeout, &interrupted));
+        let waited = blocking(|| replication.wait_for_place(file, position, channel, timeout, &interrupted));
         match waited {
             PlaceWait::Reached(moves) => Ok(Some(i64::try_from(moves).unwrap_or(i64::MAX))),
             PlaceWait::Late if interrupted() => Err(EvalError::Interrupted),
             PlaceWait::Late if is_cut_short => Err(EvalError::Timeout),
             PlaceWait::Late => Ok(Some(-1)),
             PlaceWait::Never => Ok(None),
+            PlaceWait::Unclear => Err(EvalError::MultipleChannels),
         }
     }
 }

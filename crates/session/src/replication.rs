@@ -10,34 +10,40 @@ use std::time::Duration;
 pub use avocet_sql::parse::statement::{PromoteAction, PromoteOptions, PromoteVerify, SourceOptions};
 use avocet_types::error::SqlError;
 
-/// A source that is followed, or may be.
+/// Sources that are followed, or may be: one for each channel. The default channel's name is empty. Where a channel may be named and none
+/// is, all are meant; 3074 if there is none of the name.
 pub trait Replication: std::fmt::Debug + Send + Sync {
-    /// `None` if no source is known.
-    fn status(&self) -> Option<ReplicaStatus>;
+    /// Of the channels whose sources are known, by name.
+    fn status(&self) -> Vec<ReplicaStatus>;
 
     /// Says which source is followed, from the next start on.
     ///
     /// # Errors
-    /// 3021 while one is followed, 1235 for what cannot be followed.
+    /// 3021 while one is followed, 1235 for what cannot be followed, 3076 for a name that no channel can have, 3079 if it does not say which
+    /// of several channels.
     fn change_source(&self, options: &SourceOptions) -> Result<(), SqlError>;
 
-    /// Begins to follow; false if one is followed already. Blocks.
+    /// Begins to follow; the channels whose sources are followed already. Blocks.
     ///
     /// # Errors
     /// 1200 if no source is known, or why it cannot be followed.
-    fn start(&self) -> Result<bool, SqlError>;
+    fn start(&self, channel: Option<&str>) -> Result<Vec<String>, SqlError>;
 
-    /// Ends at a boundary of the source's transactions; false if none is followed. Blocks.
+    /// Ends at a boundary of the source's transactions; the channels whose sources are not followed. Blocks.
     ///
     /// # Errors
     /// If that could not be noted for the next start of the server.
-    fn stop(&self) -> Result<bool, SqlError>;
+    fn stop(&self, channel: Option<&str>) -> Result<Vec<String>, SqlError>;
 
     /// With `all`, the source is forgotten. What was applied stays, and so does the position.
     ///
     /// # Errors
     /// 3081 while one is followed.
-    fn reset(&self, all: bool) -> Result<(), SqlError>;
+    fn reset(&self, all: bool, channel: Option<&str>) -> Result<(), SqlError>;
+
+    /// # Errors
+    /// 3074 if there is no channel of the name.
+    fn knows(&self, channel: &str) -> Result<(), SqlError>;
 
     /// Compares tables with the source by value, all that are followed if none are named; with `repairs`, those that differ are
     /// copied again. Blocks.
@@ -61,11 +67,12 @@ pub trait Replication: std::fmt::Debug + Send + Sync {
     /// set.
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool>;
 
-    /// Waits until all before a place in the source's log is visible here, but no longer than this.
+    /// Waits until all before a place in the log of a channel's source is visible here, but no longer than this.
     fn wait_for_place(
         &self,
         file: &str,
         position: u64,
+        channel: Option<&str>,
         at_most: Duration,
         stop: &dyn Fn() -> bool,
     ) -> PlaceWait;
@@ -80,6 +87,8 @@ pub enum PlaceWait {
     Late,
     /// Nothing is followed, or the place is in no log of the source.
     Never,
+    /// It is not said of which of several channels.
+    Unclear,
 }
 
 /// A promotion. Who drops one that has not come to its end takes back what it did at the source.
@@ -139,6 +148,7 @@ pub struct CopyProgress {
 /// A moment of it.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaStatus {
+    pub channel: String,
     pub source_host: String,
     pub source_port: u16,
     pub source_user: String,

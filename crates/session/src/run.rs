@@ -512,9 +512,9 @@ impl Session {
         let changes_nothing = matches!(
             kind,
             StatementKind::ChangeSource(_)
-                | StatementKind::StartReplica
+                | StatementKind::StartReplica { .. }
                 | StatementKind::PromoteReplica(_)
-                | StatementKind::StopReplica
+                | StatementKind::StopReplica { .. }
                 | StatementKind::ResetReplica { .. }
                 | StatementKind::Flush(_)
                 | StatementKind::ResetLogs { .. }
@@ -602,10 +602,10 @@ impl Session {
             S::Checksum { tables, quick } => self.checksum_tables(tables, *quick, sink).await,
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
             S::ChangeSource(options) => self.change_source(options),
-            S::StartReplica => self.start_replica(),
-            S::StopReplica => self.stop_replica(),
+            S::StartReplica { channel } => self.start_replica(channel.as_deref()),
+            S::StopReplica { channel } => self.stop_replica(channel.as_deref()),
             S::PromoteReplica(options) => Box::pin(self.promote_replica(options, sink)).await,
-            S::ResetReplica { all } => self.reset_replica(*all),
+            S::ResetReplica { all, channel } => self.reset_replica(*all, channel.as_deref()),
             S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
             S::Refused(error) => Err((**error).clone()),
@@ -693,9 +693,9 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::Flush(_)
             | S::ResetLogs { .. }
             | S::ChangeSource(_)
-            | S::StartReplica
+            | S::StartReplica { .. }
             | S::PromoteReplica(_)
-            | S::StopReplica
+            | S::StopReplica { .. }
             | S::ResetReplica { .. }
     )
 }

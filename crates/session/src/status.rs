@@ -1,6 +1,7 @@
 //! SHOW STATUS: the counters of statements, memory, log and locks.
 
 use super::api::Connections;
+use super::replication::ReplicaStatus;
 use super::shared::Shared;
 
 /// Counts by powers of two, and upper bounds of the median and of the 99th percentile.
@@ -14,6 +15,11 @@ const HISTOGRAMS: [[&str; 3]; 3] = [
 const PAGE_BYTES: usize = 16 << 10;
 
 impl Shared {
+    /// The servers that this one follows, or may be told to go on with.
+    pub fn sources(&self) -> Vec<ReplicaStatus> {
+        self.replication.get().map(|replication| replication.status()).unwrap_or_default()
+    }
+
     /// SHOW STATUS: names and values, sorted by name.
     pub(super) fn status(&self, connections: &dyn Connections) -> Vec<(&'static str, String)> {
         let memory = self.engine.memory().in_use();
@@ -51,8 +57,7 @@ impl Shared {
             ("Avocet_route_late", routed.late.to_string()),
             ("Avocet_freshness_waited_us", routed.waited_us.to_string()),
         ]);
-        let replication = self.replication.get().and_then(|replication| replication.status());
-        let acknowledges = replication.is_some_and(|status| status.semi_sync);
+        let acknowledges = self.sources().iter().any(|status| status.semi_sync);
         list.push(("Rpl_semi_sync_replica_status", if acknowledges { "ON" } else { "OFF" }.to_owned()));
         let background = self.engine.background_stats();
         list.extend([

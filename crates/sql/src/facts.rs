@@ -386,8 +386,8 @@ impl StatementFacts {
             | K::ResetPersist { .. }
             | K::ChangeSource(_)
             | K::PromoteReplica(_)
-            | K::StartReplica
-            | K::StopReplica
+            | K::StartReplica { .. }
+            | K::StopReplica { .. }
             | K::ResetReplica { .. } => {}
             K::CreateUser { .. }
             | K::AlterUser { .. }
@@ -518,8 +518,8 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::ResetPersist { .. }
         | K::ChangeSource(_)
         | K::PromoteReplica(_)
-        | K::StartReplica
-        | K::StopReplica
+        | K::StartReplica { .. }
+        | K::StopReplica { .. }
         | K::ResetReplica { .. }
         | K::Kill { .. }
         | K::PurgeLogs(_)

@@ -91,6 +91,19 @@ impl GtidSet {
         insert(self.intervals.entry(origin.clone()).or_default(), first, last);
     }
 
+    /// Adds all of another set.
+    pub fn add_all(&mut self, other: &Self) {
+        for (origin, intervals) in &other.intervals {
+            intervals.iter().for_each(|&(first, last)| self.add_range(origin, first, last));
+        }
+        for (domain, last) in &other.domains {
+            let own = self.domains.entry(*domain).or_insert(*last);
+            if own.sequence < last.sequence {
+                *own = *last;
+            }
+        }
+    }
+
     /// Those of MySQLs alone.
     pub fn of_mysql(&self) -> Self {
         Self { intervals: self.intervals.clone(), domains: BTreeMap::new() }

@@ -271,7 +271,7 @@ impl Running {
             let why = shown.last_error.map(|error| format!(": {error}")).unwrap_or_default();
             return Err(format!("the source is not connected{why}"));
         }
-        let applied = Applied::of(self.replica.database.engine()).map_err(text)?;
+        let applied = Applied::of(self.replica.database.engine(), self.replica.number).map_err(text)?;
         if applied.is_some_and(|applied| applied.by_place) {
             return Err("the source is followed by file and position, which do not tell what is in force here: set its gtid_mode to ON, \
                  and attach a new data directory"
@@ -461,7 +461,7 @@ impl Running {
             return Err("the copy here does not reach what the source has committed".into());
         }
         self.check_tables(None)?;
-        let applied = Applied::of(self.replica.database.engine()).map_err(text)?;
+        let applied = Applied::of(self.replica.database.engine(), self.replica.number).map_err(text)?;
         if let Some(prepared) = applied.map(|applied| applied.prepared).filter(|count| *count > 0) {
             return Err(format!(
                 "{prepared} XA transactions are prepared at the source: XA COMMIT or XA ROLLBACK each that XA RECOVER shows there"
@@ -506,7 +506,7 @@ impl Running {
         let mut state = replica.state.lock();
         self.is_detached = true;
         replica.end_attachment(&mut state);
-        let applied = Applied::of(engine).map_err(text)?.ok_or("nothing was applied here")?;
+        let applied = Applied::of(engine, replica.number).map_err(text)?.ok_or("nothing was applied here")?;
         // These, too, are before the binary log begins: the tables stay where they are at the source.
         for name in &applied.unfinished {
             carried::drop_remains(database, name).map_err(text)?;

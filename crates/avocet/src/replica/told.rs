@@ -1,4 +1,4 @@
-//! The replica, as sessions see it.
+//! A replica, as sessions see it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,19 +8,16 @@ use avocet_replicate::{
     Attachment, Compared, Late, LogPlace, Phase, Rows, SemiSync, Snapshot, TableName, Verdict,
 };
 use avocet_session::replication::{
-    CheckedTable, CopyProgress, LeftOut, PlaceWait, PromoteOptions, Promotion, ReplicaStatus, Replication,
-    SourceOptions,
+    CheckedTable, CopyProgress, LeftOut, PlaceWait, PromoteOptions, Promotion, ReplicaStatus, SourceOptions,
 };
 use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::promotion::Running;
+use super::settings::Settings;
 use super::{Replica, preflight};
 
-/// The only channel's name.
-const CHANNEL: &str = "";
-
-fn failed(why: impl std::fmt::Display) -> SqlError {
+pub(super) fn failed(why: impl std::fmt::Display) -> SqlError {
     ErrorCode::UNKNOWN_ERROR.because(why.to_string())
 }
 
@@ -41,21 +38,31 @@ impl Rows for RowsHere {
 
 impl Replica {
     /// Who says by statements what `attach` was told at its start does not mean that.
-    fn settings(&self) -> Result<parking_lot::MutexGuard<'_, super::Settings>, SqlError> {
-        if let Some(promoted) = self.promoted.get() {
-            return Err(failed(promoted.refuses_source()));
-        }
-        match &self.settings {
-            Some(settings) => Ok(settings.lock()),
-            None => Err(SqlError::unsupported("another source than that of avocet attach")),
-        }
+    fn settings(&self) -> Result<&Settings, SqlError> {
+        self.may_follow()?;
+        self.settings
+            .as_ref()
+            .ok_or_else(|| SqlError::unsupported("another source than that of avocet attach"))
     }
-}
 
-impl Replication for Replica {
-    fn status(&self) -> Option<ReplicaStatus> {
-        let forgot = self.settings.as_ref().is_some_and(|settings| !settings.lock().is_known());
-        if forgot || self.promoted.get().is_some() {
+    /// Whether statements have said anything of its channel, or the command line has.
+    pub(super) fn exists(&self) -> bool {
+        self.settings.as_ref().is_none_or(Settings::exists)
+    }
+
+    /// # Errors
+    /// One that has taken its source's place.
+    pub(super) fn may_follow(&self) -> Result<(), SqlError> {
+        self.promoted.get().map_or(Ok(()), |promoted| Err(failed(promoted.refuses_source())))
+    }
+
+    /// Whether it has a source, that is followed or may be.
+    pub(super) fn is_known(&self) -> bool {
+        self.promoted.get().is_none() && self.settings.as_ref().is_none_or(Settings::is_known)
+    }
+
+    pub(super) fn shown(&self) -> Option<ReplicaStatus> {
+        if !self.is_known() {
             return None;
         }
         let shown = self.status.snapshot();
@@ -71,6 +78,7 @@ impl Replication for Replica {
         } = shown;
         let tls = self.tls.lock().clone();
         Some(ReplicaStatus {
+            channel: self.name.clone(),
             source_host: host,
             source_port: port,
             source_user: user,
@@ -118,28 +126,22 @@ impl Replication for Replica {
         })
     }
 
-    fn change_source(&self, options: &SourceOptions) -> Result<(), SqlError> {
+    pub(super) fn change_source(&self, options: &SourceOptions) -> Result<(), SqlError> {
         if self.status.broken().is_none() {
-            return Err(ErrorCode::REPLICA_CHANNEL_IO_THREAD_MUST_STOP.with(&[&CHANNEL]));
+            return Err(ErrorCode::REPLICA_CHANNEL_IO_THREAD_MUST_STOP.with(&[&self.name]));
         }
-        let source = {
-            let mut settings = self.settings()?;
-            if !options.auto_position.unwrap_or_else(|| settings.uses_gtids()) {
-                return Err(SqlError::unsupported(
-                    "CHANGE REPLICATION SOURCE without SOURCE_AUTO_POSITION = 1",
-                ));
-            }
-            settings.change(options).map_err(failed)?;
-            settings.source().map_err(failed)?
-        };
-        self.know(source);
+        let settings = self.settings()?;
+        if !options.auto_position.unwrap_or_else(|| settings.uses_gtids()) {
+            return Err(SqlError::unsupported("CHANGE REPLICATION SOURCE without SOURCE_AUTO_POSITION = 1"));
+        }
+        settings.change(options).map_err(failed)?;
+        self.know(settings.source().map_err(failed)?);
         Ok(())
     }
 
-    fn start(&self) -> Result<bool, SqlError> {
-        if let Some(promoted) = self.promoted.get() {
-            return Err(failed(promoted.refuses_source()));
-        }
+    /// False if its source is followed already.
+    pub(super) fn start(&self) -> Result<bool, SqlError> {
+        self.may_follow()?;
         if self.settings.is_some() && self.status.broken().is_some() {
             // What it names may have been mended since: a file, a server without TLS.
             let source = self.settings()?.source().map_err(failed)?;
@@ -150,7 +152,7 @@ impl Replication for Replica {
         if self.status.broken().is_none() {
             return Ok(false);
         }
-        preflight(&source, Attachment::has_begun(self.database.engine())).map_err(failed)?;
+        preflight(&source, Attachment::has_begun(self.database.engine(), self.number)).map_err(failed)?;
         let begun = self.begin().map_err(failed)?;
         if self.settings.is_some() {
             self.settings()?.set_running(true).map_err(failed)?;
@@ -158,7 +160,8 @@ impl Replication for Replica {
         Ok(begun)
     }
 
-    fn stop(&self) -> Result<bool, SqlError> {
+    /// False if its source is not followed.
+    pub(super) fn stop(&self) -> Result<bool, SqlError> {
         let was_running = self.end();
         if self.settings.is_some() && self.promoted.get().is_none() {
             self.settings()?.set_running(false).map_err(failed)?;
@@ -166,9 +169,9 @@ impl Replication for Replica {
         Ok(was_running)
     }
 
-    fn reset(&self, all: bool) -> Result<(), SqlError> {
+    pub(super) fn reset(&self, all: bool) -> Result<(), SqlError> {
         if self.status.broken().is_none() {
-            return Err(ErrorCode::REPLICA_CHANNEL_MUST_STOP.with(&[&CHANNEL]));
+            return Err(ErrorCode::REPLICA_CHANNEL_MUST_STOP.with(&[&self.name]));
         }
         if all && self.log.as_ref().is_some_and(|log| log.is_waiting()) {
             return Err(failed(
@@ -182,18 +185,16 @@ impl Replication for Replica {
         Ok(())
     }
 
-    fn promote(&self, options: &PromoteOptions) -> Result<Box<dyn Promotion>, SqlError> {
+    pub(super) fn promote(&self, options: &PromoteOptions) -> Result<Box<dyn Promotion>, SqlError> {
         let replica = self.this.upgrade().ok_or_else(|| failed("the server is stopping"))?;
         Ok(Box::new(Running::begin(replica, options)?))
     }
 
-    fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
-        // A MariaDB's positions are sets here too.
-        let wanted = GtidSet::of_mysql_text(set).ok().or_else(|| set.parse().ok())?;
-        Some(self.status.wait_for(&wanted, at_most, stop))
+    pub(super) fn wait_for(&self, wanted: &GtidSet, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+        self.status.wait_for(wanted, at_most, stop)
     }
 
-    fn wait_for_place(
+    pub(super) fn wait_for_place(
         &self,
         file: &str,
         position: u64,
@@ -208,7 +209,7 @@ impl Replication for Replica {
         }
     }
 
-    fn check(
+    pub(super) fn check(
         &self,
         tables: &[(String, String)],
         repairs: bool,

@@ -45,7 +45,7 @@ use crate::state::{LogPlace, State, TableName, TableState};
 use crate::status::{Phase, Status};
 use crate::stream;
 
-/// The engine's number of this source.
+/// The engine's number of the default channel's source.
 pub const SOURCE: u32 = 1;
 /// Changes that are in one commit at most, of more than one transaction.
 const GROUP_CHANGES: u64 = 4096;
@@ -129,6 +129,8 @@ pub struct Follower {
     /// Of the source, since the last connection: what it is, and which version.
     pub flavor: Flavor,
     pub version: u32,
+    /// The engine's number of the source.
+    pub number: u32,
     pub server_id: u32,
     pub patterns: Patterns,
     pub inbox: Arc<Inbox>,
@@ -315,7 +317,7 @@ impl Follower {
 
     /// Withholds what was unfinished when the server ended, before anybody is served.
     pub fn take_up(&mut self) -> Result<()> {
-        if let Some(origin) = self.engine.applied(SOURCE) {
+        if let Some(origin) = self.engine.applied(self.number) {
             self.state = State::decode(&origin.position).map_err(damaged_position)?;
             self.withhold_all();
             self.tries_refused = true;
@@ -331,7 +333,7 @@ impl Follower {
         self.know(&conn);
         let identity = source::identity(&mut conn)?;
         let mut is_new = false;
-        match self.engine.applied(SOURCE) {
+        match self.engine.applied(self.number) {
             Some(origin) => {
                 self.state = State::decode(&origin.position).map_err(damaged_position)?;
                 let executed = &self.state.executed;
@@ -416,8 +418,12 @@ impl Follower {
 
     /// Tables that are wanted, are not here, and are not known: they are to be copied.
     fn add_missing(&mut self, conn: &mut Connection) -> Result<()> {
+        self.status.forget_others();
         let catalog = self.engine.catalog();
-        for (name, _) in source::tables(conn, &self.patterns)? {
+        for (name, _) in source::tables(conn, &self.patterns.of_all_channels())? {
+            if !self.claim(&name)? {
+                continue;
+            }
             let is_here = catalog.table(&name.database, &name.table).is_some();
             match self.state.tables.get_mut(&name) {
                 Some(_) => {}
@@ -430,6 +436,15 @@ impl Follower {
         Ok(())
     }
 
+    /// Makes a table's database this channel's; false if it is another's, which is told.
+    fn claim(&self, name: &TableName) -> Result<bool> {
+        let other = self.patterns.claim(&name.database).map_err(ReplicateError::Refused)?;
+        if let Some(other) = &other {
+            self.status.tell_other(name, other);
+        }
+        Ok(other.is_none())
+    }
+
     /// The transactions between the position and the source's logs are lost: everything is copied at a new position.
     fn begin_anew(&mut self, why: &str) -> Result<()> {
         let mut conn = source::connect(&self.opts)?;
@@ -438,7 +453,12 @@ impl Follower {
         let here = self.engine.catalog();
         let here = here.tables().map(|table| (table.def.database.clone(), table.def.name.clone()));
         let here = here.map(|(database, table)| TableName { database, table });
-        let there = source::tables(&mut conn, &self.patterns)?.into_iter().map(|(name, _)| name);
+        let mut there = Vec::new();
+        for (name, _) in source::tables(&mut conn, &self.patterns.of_all_channels())? {
+            if self.claim(&name)? {
+                there.push(name);
+            }
+        }
         for name in here.filter(|name| self.patterns.has_table(&name.database, &name.table)).chain(there) {
             self.copies.cancel(&name);
             state.tables.insert(name, TableState::Waiting { why: why.to_owned() });
@@ -603,7 +623,7 @@ impl Follower {
 
     /// What a table of the stream is here.
     fn target_of(&mut self, map: &TableMap, name: &TableName) -> Result<Target> {
-        if !self.patterns.has_table(&name.database, &name.table) {
+        if !self.patterns.names_table(&name.database, &name.table) || !self.claim(name)? {
             return Ok(Target::Unwanted);
         }
         let state = self.state.tables.get(name);

@@ -80,6 +80,7 @@ impl Follower {
         let mode = query.session.sql_mode.map_or(SqlMode::DEFAULT, sql_mode);
         match asked(&text, &query.database, mode, self.flavor) {
             Asked::Nothing => self.end_statement(),
+            Asked::Replaced(database) if !self.claim_database(&database)? => self.end_statement(),
             Asked::Replaced(database) => {
                 let catalog = self.engine.catalog();
                 let tables = catalog.tables().chain(catalog.views());
@@ -131,6 +132,12 @@ impl Follower {
         let Defined { tables, databases, looked_at, unlike } = defined;
         // CREATE TABLE … SELECT writes its rows behind its definition, in one transaction, whether anybody here wants them or not.
         let has_rows = text.trim_end().ends_with("START TRANSACTION") || self.shape() == Shape::Group;
+        for name in tables.iter().filter(|name| self.patterns.names_table(&name.database, &name.table)) {
+            self.claim(name)?;
+        }
+        for database in databases {
+            self.claim_database(database)?;
+        }
         let wanted = |name: &&TableName| self.patterns.has_table(&name.database, &name.table);
         let named: BTreeSet<TableName> = tables.iter().filter(wanted).cloned().collect();
         let are_all_wanted = named.len() == tables.iter().collect::<BTreeSet<_>>().len();
@@ -138,7 +145,10 @@ impl Follower {
         if named.is_empty() && !databases_wanted {
             return if has_rows { Ok(()) } else { self.end_transaction() };
         }
-        let is_followed = |name: &TableName| !self.state.tables.contains_key(name);
+        // What has the name of another channel's table is another table at this source.
+        let is_followed = |name: &TableName| {
+            !self.state.tables.contains_key(name) && self.patterns.other(&name.database).is_none()
+        };
         let is_exact = named.iter().all(is_followed) && looked_at.iter().all(is_followed) && are_all_wanted;
         if !is_exact {
             named.iter().for_each(|name| self.set_aside(name, "the source has redefined it"));
@@ -198,6 +208,18 @@ impl Follower {
         self.end_transaction()
     }
 
+    /// Makes a database this channel's; false if it is another's.
+    fn claim_database(&self, database: &str) -> Result<bool> {
+        if !self.patterns.names_database(database) {
+            return Ok(true);
+        }
+        let other = self.patterns.claim(database).map_err(ReplicateError::Refused)?;
+        if let Some(other) = &other {
+            tracing::warn!(database, channel = other, "it is followed from another channel, and left out of this one");
+        }
+        Ok(other.is_none())
+    }
+
     /// Tables of databases that are gone are not awaited.
     fn forget_databases(&mut self, databases: &[String]) {
         let catalog = self.engine.catalog();
@@ -220,12 +242,14 @@ impl Follower {
         touched
     }
 
-    /// Of all definitions that there are.
+    /// Of all definitions that no other channel changes.
     fn fingerprint(&self) -> u64 {
         let catalog = self.engine.catalog();
-        let mut parts: Vec<String> =
-            catalog.tables().chain(catalog.views()).map(|t| format!("{:?}", t.def)).collect();
-        parts.extend(catalog.databases().map(|database| format!("{database:?}")));
+        let is_here = |database: &str| self.patterns.other(database).is_none();
+        let tables = catalog.tables().chain(catalog.views()).filter(|table| is_here(&table.def.database));
+        let mut parts: Vec<String> = tables.map(|table| format!("{:?}", table.def)).collect();
+        let databases = catalog.databases().filter(|database| is_here(&database.name));
+        parts.extend(databases.map(|database| format!("{database:?}")));
         parts.sort_unstable();
         let mut hasher = DefaultHasher::new();
         parts.hash(&mut hasher);

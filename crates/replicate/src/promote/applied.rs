@@ -3,7 +3,6 @@
 use avocet_engine::Engine;
 
 use crate::error::{ReplicateError, Result};
-use crate::follow::SOURCE;
 use crate::gtid::GtidSet;
 use crate::state::{State, TableName};
 
@@ -22,12 +21,12 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// `None` if no source has been followed.
+    /// Of the source with this number; `None` if none has been followed.
     ///
     /// # Errors
     /// A position that is damaged.
-    pub fn of(engine: &Engine) -> Result<Option<Self>> {
-        let Some(origin) = engine.applied(SOURCE) else { return Ok(None) };
+    pub fn of(engine: &Engine, number: u32) -> Result<Option<Self>> {
+        let Some(origin) = engine.applied(number) else { return Ok(None) };
         let state = State::decode(&origin.position)
             .map_err(|error| ReplicateError::Refused(format!("the position here is damaged: {error}")))?;
         let State { source, executed, place, tables, prepared, .. } = state;

@@ -86,54 +86,57 @@ pub(super) fn user_variables(session: &Session, rows: &mut Rowset) {
     }
 }
 
-/// Of a server that follows another, for those who may see it.
-fn source(session: &Session) -> Option<ReplicaStatus> {
-    let status = session.shared.replication.get().and_then(|replication| replication.status());
-    status.filter(|_| session.may_see_replication())
+/// Of a server that follows others, for those who may see it.
+fn sources(session: &Session) -> Vec<ReplicaStatus> {
+    if session.may_see_replication() { session.shared.sources() } else { Vec::new() }
 }
 
 pub(super) fn connection_configuration(session: &Session, rows: &mut Rowset) {
-    let Some(status) = source(session) else { return };
-    rows.push_named(|column| {
-        Some(match column {
-            "CHANNEL_NAME" => text(""),
-            "HOST" => text(&status.source_host),
-            "PORT" => Datum::Int(status.source_port.into()),
-            "USER" => text(&status.source_user),
-            "SSL_ALLOWED" => text(if status.ssl { "YES" } else { "NO" }),
-            "CONNECTION_RETRY_INTERVAL" => Datum::Int(status.connect_retry_seconds.into()),
-            "AUTO_POSITION" => text("1"),
-            _ => return None,
-        })
-    });
+    for status in sources(session) {
+        rows.push_named(|column| {
+            Some(match column {
+                "CHANNEL_NAME" => text(&*status.channel),
+                "HOST" => text(&*status.source_host),
+                "PORT" => Datum::Int(status.source_port.into()),
+                "USER" => text(&*status.source_user),
+                "SSL_ALLOWED" => text(if status.ssl { "YES" } else { "NO" }),
+                "CONNECTION_RETRY_INTERVAL" => Datum::Int(status.connect_retry_seconds.into()),
+                "AUTO_POSITION" => text("1"),
+                _ => return None,
+            })
+        });
+    }
 }
 
 pub(super) fn connection_status(session: &Session, rows: &mut Rowset) {
-    let Some(status) = source(session) else { return };
-    let state = match status.reads {
-        "Yes" => "ON",
-        "No" => "OFF",
-        _ => "CONNECTING",
-    };
-    rows.push_named(|column| {
-        Some(match column {
-            "CHANNEL_NAME" | "GROUP_NAME" => text(""),
-            "SOURCE_UUID" => text(&status.source_uuid),
-            "SERVICE_STATE" => text(state),
-            "LAST_ERROR_MESSAGE" => text(status.last_error.clone().unwrap_or_default()),
-            _ => return None,
-        })
-    });
+    for status in sources(session) {
+        let state = match status.reads {
+            "Yes" => "ON",
+            "No" => "OFF",
+            _ => "CONNECTING",
+        };
+        rows.push_named(|column| {
+            Some(match column {
+                "CHANNEL_NAME" => text(&*status.channel),
+                "GROUP_NAME" => text(""),
+                "SOURCE_UUID" => text(&*status.source_uuid),
+                "SERVICE_STATE" => text(state),
+                "LAST_ERROR_MESSAGE" => text(status.last_error.clone().unwrap_or_default()),
+                _ => return None,
+            })
+        });
+    }
 }
 
 pub(super) fn applier_status(session: &Session, rows: &mut Rowset) {
-    let Some(status) = source(session) else { return };
-    rows.push_named(|column| {
-        Some(match column {
-            "CHANNEL_NAME" => text(""),
-            "SERVICE_STATE" => text(if status.applies { "ON" } else { "OFF" }),
-            "COUNT_TRANSACTIONS_RETRIES" => Datum::UInt(0),
-            _ => return None,
-        })
-    });
+    for status in sources(session) {
+        rows.push_named(|column| {
+            Some(match column {
+                "CHANNEL_NAME" => text(&*status.channel),
+                "SERVICE_STATE" => text(if status.applies { "ON" } else { "OFF" }),
+                "COUNT_TRANSACTIONS_RETRIES" => Datum::UInt(0),
+                _ => return None,
+            })
+        });
+    }
 }

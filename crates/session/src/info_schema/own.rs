@@ -4,7 +4,7 @@ use avocet_types::{Datum, SqlType};
 
 use super::tables::{Entry, NAME_TYPE};
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
-use crate::replication::{CopyProgress, ReplicaStatus};
+use crate::replication::{CopyProgress, LeftOut, ReplicaStatus};
 use crate::state::Session;
 
 pub(super) const TABLES: &[Entry] = &[
@@ -68,14 +68,19 @@ fn replication() -> Rowset {
             ("source_log_position", COUNT),
             ("semi_sync", varchar(3)),
             ("semi_sync_obstacle", LONG_TEXT),
+            ("channel", varchar(64)),
         ],
     )
 }
 
-/// One row of a server that follows another, or may be told to go on with it.
+/// A row of each server that this one follows, or may be told to go on with.
 fn fill_replication(session: &Session, rows: &mut Rowset) {
-    let status = session.shared.replication.get().and_then(|replication| replication.status());
-    let Some(status) = status.filter(|_| session.may_see_replication()) else { return };
+    if session.may_see_replication() {
+        session.shared.sources().into_iter().for_each(|status| fill_source(session, status, rows));
+    }
+}
+
+fn fill_source(session: &Session, status: ReplicaStatus, rows: &mut Rowset) {
     let count = |count: Option<u64>| count.map_or(Datum::Null, Datum::UInt);
     let waits = session.shared.journal.waits();
     let (end_file, end_position) = status.source_log.unzip();
@@ -102,6 +107,7 @@ fn fill_replication(session: &Session, rows: &mut Rowset) {
         count(end_position),
         text(if status.semi_sync { "ON" } else { "OFF" }),
         optional(status.semi_sync_obstacle),
+        text(status.channel),
     ]);
 }
 
@@ -160,14 +166,19 @@ fn replica_tables() -> Rowset {
             ("copied_rows", COUNT),
             ("about_rows", COUNT),
             ("copied_bytes", COUNT),
+            ("channel", varchar(64)),
         ],
     )
 }
 
 /// Tables that are followed as they should be are not listed.
 fn fill_replica_tables(session: &Session, rows: &mut Rowset) {
-    let status = session.shared.replication.get().and_then(|replication| replication.status());
-    let Some(ReplicaStatus { left_out, copies, .. }) = status else { return };
+    for ReplicaStatus { channel, left_out, copies, .. } in session.shared.sources() {
+        fill_left_out(&channel, left_out, &copies, rows);
+    }
+}
+
+fn fill_left_out(channel: &str, left_out: Vec<LeftOut>, copies: &[CopyProgress], rows: &mut Rowset) {
     for left_out in left_out {
         let is_of = |copy: &&CopyProgress| copy.database == left_out.database && copy.table == left_out.table;
         let progress = match copies.iter().find(is_of) {
@@ -176,6 +187,7 @@ fn fill_replica_tables(session: &Session, rows: &mut Rowset) {
         };
         let mut row = vec![text(left_out.database), text(left_out.table), text(left_out.state)];
         row.extend(progress);
+        row.push(text(channel));
         rows.push(row);
     }
 }

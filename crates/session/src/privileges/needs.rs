@@ -268,7 +268,7 @@ impl Needs {
             }
             // Its answer has values of rows.
             S::CheckReplication { .. } => self.server(Privileges::SUPER),
-            S::ChangeSource(_) | S::StartReplica | S::StopReplica | S::PromoteReplica(_) => {
+            S::ChangeSource(_) | S::StartReplica { .. } | S::StopReplica { .. } | S::PromoteReplica(_) => {
                 self.server(Privileges::SUPER);
             }
             S::ResetReplica { .. } => self.server(Privileges::RELOAD),
@@ -635,10 +635,12 @@ impl Needs {
             ShowKind::Grants { .. } | ShowKind::CreateUser(_) => {}
             // They list what the account may see.
             ShowKind::Databases | ShowKind::Processlist { .. } => {}
+            ShowKind::ReplicaStatus { .. } => {
+                self.server(Privileges::SUPER | Privileges::REPLICATION_CLIENT);
+            }
             ShowKind::LogEvents(_) => self.server(Privileges::REPLICATION_SLAVE),
             ShowKind::Other(words) => match words.as_str() {
-                "MASTER STATUS" | "BINARY LOG STATUS" | "BINARY LOGS" | "MASTER LOGS" | "REPLICA STATUS"
-                | "SLAVE STATUS" => {
+                "MASTER STATUS" | "BINARY LOG STATUS" | "BINARY LOGS" | "MASTER LOGS" | "SLAVE STATUS" => {
                     self.server(Privileges::SUPER | Privileges::REPLICATION_CLIENT);
                 }
                 "REPLICAS" => self.server(Privileges::REPLICATION_SLAVE),

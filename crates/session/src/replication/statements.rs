@@ -13,10 +13,26 @@ use crate::output::{COUNT, LONG_TEXT, Rowset, text, varchar};
 use crate::run::Outcome;
 use crate::state::Session;
 
-/// The only channel's name.
-const CHANNEL: &str = "";
+/// Characters of a channel's name.
+const MOST_NAME: usize = 64;
+
+/// Where no source can be followed, there is no other channel.
+pub(crate) fn default_channel(channel: Option<&str>) -> Result<(), SqlError> {
+    match channel.filter(|name| !name.is_empty()) {
+        Some(name) => Err(ErrorCode::REPLICA_CHANNEL_DOES_NOT_EXIST.with(&[&name])),
+        None => Ok(()),
+    }
+}
 
 impl Session {
+    /// A channel that a statement names is there.
+    pub(crate) fn check_channel(&self, channel: Option<&str>) -> Result<(), SqlError> {
+        match (self.shared.replication.get(), channel) {
+            (Some(replication), Some(channel)) => replication.knows(channel),
+            (_, channel) => default_channel(channel),
+        }
+    }
+
     fn replication(&self) -> Result<Arc<dyn Replication>, SqlError> {
         let replication = self.shared.replication.get().cloned();
         replication.ok_or_else(|| SqlError::unsupported("replication in a program"))
@@ -24,6 +40,10 @@ impl Session {
 
     /// `CHANGE REPLICATION SOURCE TO …`
     pub(crate) fn change_source(&mut self, options: &SourceOptions) -> Result<Outcome, SqlError> {
+        let has_name = |name: &str| name.chars().count() <= MOST_NAME && !name.chars().any(char::is_control);
+        if !options.channel.as_deref().is_none_or(has_name) {
+            return Err(ErrorCode::REPLICA_CHANNEL_NAME_INVALID_OR_TOO_LONG.with(&[]));
+        }
         if options.host.as_deref() == Some("") {
             return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"SOURCE_HOST"]));
         }
@@ -35,30 +55,34 @@ impl Session {
     }
 
     /// START REPLICA
-    pub(crate) fn start_replica(&mut self) -> Result<Outcome, SqlError> {
+    pub(crate) fn start_replica(&mut self, channel: Option<&str>) -> Result<Outcome, SqlError> {
         let Ok(replication) = self.replication() else { return Err(ErrorCode::BAD_REPLICA.with(&[])) };
-        if !blocking(|| replication.start())? {
-            self.note(&ErrorCode::REPLICA_CHANNEL_WAS_RUNNING.with(&[&CHANNEL]));
+        for name in blocking(|| replication.start(channel))? {
+            self.note(&ErrorCode::REPLICA_CHANNEL_WAS_RUNNING.with(&[&name]));
         }
         Ok(Outcome::ok())
     }
 
     /// STOP REPLICA
-    pub(crate) fn stop_replica(&mut self) -> Result<Outcome, SqlError> {
-        let was_running = match self.replication() {
-            Ok(replication) => blocking(|| replication.stop())?,
-            Err(_) => false,
+    pub(crate) fn stop_replica(&mut self, channel: Option<&str>) -> Result<Outcome, SqlError> {
+        let were_stopped = match self.replication() {
+            Ok(replication) => blocking(|| replication.stop(channel))?,
+            Err(_) => {
+                default_channel(channel)?;
+                vec![String::new()]
+            }
         };
-        if !was_running {
-            self.note(&ErrorCode::REPLICA_CHANNEL_WAS_NOT_RUNNING.with(&[&CHANNEL]));
+        for name in were_stopped {
+            self.note(&ErrorCode::REPLICA_CHANNEL_WAS_NOT_RUNNING.with(&[&name]));
         }
         Ok(Outcome::ok())
     }
 
     /// `RESET REPLICA [ALL]`
-    pub(crate) fn reset_replica(&mut self, all: bool) -> Result<Outcome, SqlError> {
-        if let Ok(replication) = self.replication() {
-            replication.reset(all)?;
+    pub(crate) fn reset_replica(&mut self, all: bool, channel: Option<&str>) -> Result<Outcome, SqlError> {
+        match self.replication() {
+            Ok(replication) => blocking(|| replication.reset(all, channel))?,
+            Err(_) => default_channel(channel)?,
         }
         Ok(Outcome::ok())
     }

@@ -31,6 +31,12 @@ impl Session {
             None | Some((0, 0)) => (0, usize::MAX),
             Some(limits) => limits,
         };
+        if asked.is_relay {
+            self.check_channel(asked.channel.as_deref())?;
+            if asked.channel.is_none() && self.shared.sources().len() > 1 {
+                return Err(ErrorCode::REPLICA_MULTIPLE_CHANNELS_CMD.with(&[]));
+            }
+        }
         let log = self.shared.binary_log.get().filter(|_| !asked.is_relay).cloned();
         let events = log.map(|log| blocking(|| log.events(asked.file.as_deref(), asked.from.unwrap_or(0))));
         let mut events = events.transpose().map_err(failed)?;

@@ -1,5 +1,6 @@
 //! SHOW REPLICA STATUS.
 
+use avocet_types::error::SqlError;
 use avocet_types::{Datum, Value};
 
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
@@ -103,6 +104,7 @@ fn value_of(column: &str, status: &ReplicaStatus) -> Value {
         "Source_UUID" => text(&*status.source_uuid),
         "Retrieved_Gtid_Set" | "Executed_Gtid_Set" => text(&*status.executed),
         "Auto_Position" => Datum::UInt(status.auto_position.into()),
+        "Channel_Name" => text(&*status.channel),
         "Connect_Retry" => Datum::UInt(status.connect_retry_seconds.into()),
         "Until_Condition" => text("None"),
         "Source_SSL_Allowed" => yes_or_no(status.ssl),
@@ -143,8 +145,9 @@ fn is_number(column: &str) -> bool {
 }
 
 impl Session {
-    /// SHOW REPLICA STATUS: one row if another server is followed.
-    pub(super) fn replica_status(&self) -> Rowset {
+    /// SHOW REPLICA STATUS: a row for each source that is known, or for that of a channel.
+    pub(super) fn replica_status(&self, channel: Option<&str>) -> Result<Rowset, SqlError> {
+        self.check_channel(channel)?;
         let columns = COLUMNS.map(|name| {
             let ty = match name {
                 name if is_number(name) => COUNT,
@@ -154,9 +157,10 @@ impl Session {
             (name, ty)
         });
         let mut rows = Rowset::new("", &columns);
-        if let Some(status) = self.shared.replication.get().and_then(|replication| replication.status()) {
-            rows.push(COLUMNS.iter().map(|column| value_of(column, &status)).collect());
+        let is_meant = |status: &ReplicaStatus| channel.is_none_or(|name| *name == status.channel);
+        for status in self.shared.sources().iter().filter(|status| is_meant(status)) {
+            rows.push(COLUMNS.iter().map(|column| value_of(column, status)).collect());
         }
-        rows
+        Ok(rows)
     }
 }

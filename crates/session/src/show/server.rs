@@ -56,9 +56,8 @@ impl Session {
                 nothing("TRIGGERS")
             }
             ShowKind::Other(words) if words == "PROCEDURE STATUS" => self.procedures(words),
-            ShowKind::Other(words) if matches!(words.as_str(), "REPLICA STATUS" | "SLAVE STATUS") => {
-                Ok(self.replica_status())
-            }
+            ShowKind::ReplicaStatus { channel } => self.replica_status(channel.as_deref()),
+            ShowKind::Other(words) if words == "SLAVE STATUS" => self.replica_status(None),
             ShowKind::Other(words) if matches!(words.as_str(), "BINARY LOG STATUS" | "MASTER STATUS") => {
                 Ok(self.binary_log_status(nothing(words)?))
             }

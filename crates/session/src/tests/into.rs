@@ -73,9 +73,59 @@ fn files_are_written_as_by_mysql() {
         written("SELECT a, e FROM t ORDER BY a INTO FILE FIELDS TERMINATED BY ',' ENCLOSED BY '1'"),
         "1\\11,1\\1.501\n121,\\N\n131,1-2.001\n141,10.001\n"
     );
+    // Something is between rows.
+    assert_eq!(
+        written("SELECT a, e FROM t WHERE a < 3 ORDER BY a INTO FILE LINES TERMINATED BY ''"),
+        "1\t1.50\t2\t\\N\t"
+    );
     let dumped = client.run(&format!("SELECT b, d FROM t WHERE a = 1 INTO DUMPFILE '{path}'"));
     assert_eq!(dumped, "ok 1\n");
     assert_eq!(fs::read(&path).expect("written"), b"a\tb\\c\nd\"e\0\x01");
+}
+
+/// The bytes of BIT are protected as those of strings are, so that the file can be read back; characters of several bytes stay as they
+/// are, whatever bytes they have.
+#[test]
+fn bytes_are_protected_as_by_mysql() {
+    let (mut client, folder) = client();
+    client.run(
+        "CREATE TABLE bits (a BIT(8), b BIT(16), z INT(6) ZEROFILL);
+         INSERT INTO bits VALUES (9, 10, 7), (10, 0x5c22, 8), (92, 0x0922, 9), (44, 0x6162, 1);
+         CREATE TABLE back LIKE bits",
+    );
+    let path = folder.path().join("out").display().to_string();
+    let mut written = |query: &str, back: &str| {
+        let answer = client.run(&query.replace("FILE", &format!("OUTFILE '{path}'")));
+        assert!(answer.starts_with("ok "), "{query}: {answer}");
+        if !back.is_empty() {
+            let loaded = client.run(&format!("LOAD DATA INFILE '{path}' INTO TABLE back {back}"));
+            assert!(loaded.starts_with("ok 4"), "{query}: {loaded}");
+            let rows = client.run("SELECT a+0, b+0, z FROM back ORDER BY z");
+            assert_eq!(rows, client.run("SELECT a+0, b+0, z FROM bits ORDER BY z"), "{query}");
+            client.run("TRUNCATE back");
+        }
+        let bytes = fs::read(&path).expect("written");
+        fs::remove_file(&path).expect("removed");
+        bytes
+    };
+    assert_eq!(
+        written("SELECT * FROM bits INTO FILE", "FIELDS TERMINATED BY '\t'"),
+        b"\\\t\t\\0\\\n\t000007\n\\\n\t\\\\\"\t000008\n\\\\\t\\\t\"\t000009\n,\tab\t000001\n"
+    );
+    let form = "FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"'";
+    assert_eq!(
+        written(&format!("SELECT * FROM bits INTO FILE {form}"), form),
+        b"\"\t\",\"\\0\\\n\",000007\n\"\\\n\",\"\\\\\\\"\",000008\n\"\\\\\",\"\t\\\"\",000009\n\",\",\"ab\",000001\n"
+    );
+    let form = "FIELDS TERMINATED BY ',' ENCLOSED BY '\"'";
+    assert_eq!(
+        written(&format!("SELECT 12, DATE '2020-01-01', 'a\"é' INTO FILE CHARACTER SET utf16 {form}"), ""),
+        b"\"\x001\x002\",\"\x002\x000\x002\x000\x00-\x000\x001\x00-\x000\x001\",\"\0a\0\"\0\xe9\"\n"
+    );
+    assert_eq!(
+        written(&format!("SELECT 'ソ表a\"', X'5c22835c00' INTO FILE CHARACTER SET sjis {form}"), ""),
+        b"\"\x83\x5c\x95\x5ca\\\"\",\"\\\\\\\"\x83\\\\0\"\n"
+    );
 }
 
 #[test]

@@ -35,6 +35,31 @@ fn the_reply_counts_rows_and_warnings() {
     assert_eq!(client.run("SHOW COUNT(*) WARNINGS"), "2999\n");
 }
 
+/// As MySQL 9.7 has it; elsewhere such bytes are question marks.
+#[test]
+fn bytes_that_the_character_set_has_not_are_refused() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut client = Client::new();
+    client.database.set_option("secure_file_priv", &folder.path().display().to_string()).expect("known");
+    client.run("CREATE TABLE t (a INT, b VARCHAR(20))");
+    let path = folder.path().join("in").display().to_string();
+    std::fs::write(&path, b"1\tabc\n2\ta\xc4\x81b\n").expect("written");
+    for (charset, shown) in [("ascii", "\\xC4\\x81b"), ("cp1250", "\\x81b")] {
+        let load = |clause: &str| format!("LOAD DATA INFILE '{path}' {clause} INTO TABLE t CHARACTER SET {charset}");
+        let problem = format!("1366: Incorrect string value: '{shown}' for column 'b' at row 2");
+        assert_eq!(client.run(&load("")), format!("ERROR {problem}\n"));
+        assert_eq!(client.run("SELECT COUNT(*) FROM t"), "0\n");
+        assert_eq!(run(&mut client, &load("IGNORE")), "ok 2\n");
+        let warned = client.run("SHOW WARNINGS");
+        assert_eq!(warned, format!("Warning|1366|{}\n", &problem[6..]));
+        assert!(client.run("SELECT b FROM t WHERE a = 2").ends_with("?b\n"));
+        client.run("TRUNCATE t");
+    }
+    std::fs::write(&path, b"1\t\xe9\n").expect("written");
+    assert_eq!(run(&mut client, &format!("LOAD DATA INFILE '{path}' INTO TABLE t CHARACTER SET latin1")), "ok 1\n");
+    assert_eq!(client.run("SELECT b FROM t"), "é\n");
+}
+
 #[test]
 fn dates_without_any_default_are_zero_dates() {
     let mut client = Client::new();

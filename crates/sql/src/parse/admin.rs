@@ -275,6 +275,7 @@ impl Parser<'_> {
                 };
                 Ok(ShowKind::Grants { user, using })
             }
+            "REPLICA" if self.eat_all(&["REPLICA", "STATUS"]) => Ok(ShowKind::ReplicaStatus { channel: self.channel()? }),
             _ => Ok(ShowKind::Other(self.rest_of_show())),
         }
     }
@@ -286,10 +287,8 @@ impl Parser<'_> {
         let file = if self.eat("IN") { Some(self.string()?) } else { None };
         let from = if self.eat("FROM") { Some(self.unsigned()?) } else { None };
         let limit = self.optional_limit()?;
-        if is_relay {
-            self.only_channel()?;
-        }
-        Ok(ShowKind::LogEvents(Box::new(LogEvents { is_relay, file, from, limit })))
+        let channel = if is_relay { self.channel()? } else { None };
+        Ok(ShowKind::LogEvents(Box::new(LogEvents { is_relay, channel, file, from, limit })))
     }
 
     /// `COUNT(*) WARNINGS | ERRORS`

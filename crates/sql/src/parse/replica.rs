@@ -56,9 +56,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        if self.channel()?.is_some() {
-            return Err(unserved("CHANGE REPLICATION SOURCE ... FOR CHANNEL"));
-        }
+        options.channel = self.channel()?;
         Ok(StatementKind::ChangeSource(Box::new(options)))
     }
 
@@ -118,22 +116,19 @@ impl Parser<'_> {
             self.skip_statement();
             return Err(unserved(format_args!("START REPLICA ... {word}")));
         }
-        self.only_channel()?;
-        Ok(StatementKind::StartReplica)
+        Ok(StatementKind::StartReplica { channel: self.channel()? })
     }
 
     /// After STOP REPLICA.
     pub(super) fn stop_replica(&mut self) -> ParseResult<StatementKind> {
         self.whole_replica("STOP REPLICA")?;
-        self.only_channel()?;
-        Ok(StatementKind::StopReplica)
+        Ok(StatementKind::StopReplica { channel: self.channel()? })
     }
 
     /// After RESET REPLICA.
     pub(super) fn reset_replica(&mut self) -> ParseResult<StatementKind> {
         let all = self.eat("ALL");
-        self.only_channel()?;
-        Ok(StatementKind::ResetReplica { all })
+        Ok(StatementKind::ResetReplica { all, channel: self.channel()? })
     }
 
     /// After PROMOTE REPLICA: `CHECK` or `UNDO` or neither, and options.
@@ -222,19 +217,11 @@ impl Parser<'_> {
         Err(unserved(format_args!("{statement} {named}")))
     }
 
-    /// The default channel is the only one.
-    pub(super) fn only_channel(&mut self) -> ParseResult<()> {
-        match self.channel()? {
-            Some(name) => Err(refused(ErrorCode::REPLICA_CHANNEL_DOES_NOT_EXIST.with(&[&name]))),
-            None => Ok(()),
-        }
-    }
-
-    /// `[FOR CHANNEL 'name']`; `None` for the default one.
-    fn channel(&mut self) -> ParseResult<Option<String>> {
+    /// `[FOR CHANNEL 'name']`. Names are the same in upper and lower case, and shown in lower case; '' is the default channel.
+    pub(super) fn channel(&mut self) -> ParseResult<Option<String>> {
         if !self.eat_all(&["FOR", "CHANNEL"]) {
             return Ok(None);
         }
-        Ok(Some(self.string()?).filter(|name| !name.is_empty()))
+        Ok(Some(self.string()?.to_lowercase()))
     }
 }

@@ -255,13 +255,18 @@ pub enum StatementKind {
     },
     /// `CHANGE REPLICATION SOURCE TO …`
     ChangeSource(Box<SourceOptions>),
-    StartReplica,
-    StopReplica,
+    StartReplica {
+        channel: Option<String>,
+    },
+    StopReplica {
+        channel: Option<String>,
+    },
     /// `PROMOTE REPLICA …`, which is Avocet's own.
     PromoteReplica(Box<PromoteOptions>),
     /// `all`: the source is forgotten, too.
     ResetReplica {
         all: bool,
+        channel: Option<String>,
     },
     /// `HELP`, `XA`, `LOAD XML`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),
@@ -277,6 +282,8 @@ pub enum StatementKind {
 /// What CHANGE REPLICATION SOURCE sets; the rest stays as it was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceOptions {
+    /// FOR CHANNEL, in lower case.
+    pub channel: Option<String>,
     pub host: Option<String>,
     pub port: Option<u16>,
     pub user: Option<String>,
@@ -560,7 +567,11 @@ pub enum ShowKind {
     },
     /// `BINLOG EVENTS`, `RELAYLOG EVENTS`
     LogEvents(Box<LogEvents>),
-    /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, REPLICA STATUS, PROCEDURE STATUS,
+    /// `REPLICA STATUS [FOR CHANNEL 'name']`
+    ReplicaStatus {
+        channel: Option<String>,
+    },
+    /// MASTER STATUS, BINARY LOG STATUS, BINARY LOGS, PROCEDURE STATUS,
     /// FUNCTION STATUS, OPEN TABLES, ENGINE … STATUS, PROFILES, …: the words after SHOW, in upper case.
     Other(String),
 }
@@ -597,6 +608,8 @@ impl ShowKind {
 pub struct LogEvents {
     /// Of the log that a replica keeps of its source's.
     pub is_relay: bool,
+    /// FOR CHANNEL, in lower case.
+    pub channel: Option<String>,
     pub file: Option<String>,
     pub from: Option<u64>,
     pub limit: Option<Limit>,

@@ -140,9 +140,15 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     fn wait_for_transactions(&self, set: &str, timeout: Option<Duration>) -> EvalResult<Option<bool>>;
 
     /// Waits until all before a place in the log of the server that is followed is in force here, for ever if no time is given: how often
-    /// that moved meanwhile, -1 after the time; `None` if nothing is followed, or the place is in another log.
-    fn wait_for_place(&self, file: &str, position: u64, timeout: Option<Duration>)
-    -> EvalResult<Option<i64>>;
+    /// that moved meanwhile, -1 after the time; `None` if nothing is followed, or the place is in another log. Of the channel, which need not
+    /// be named where there is one.
+    fn wait_for_place(
+        &self,
+        file: &str,
+        position: u64,
+        channel: Option<&str>,
+        timeout: Option<Duration>,
+    ) -> EvalResult<Option<i64>>;
 
     /// What is in a file of the server; `None` if the session may not read it, or there is none, or it has more bytes than `most`.
     fn load_file(&self, name: &str, most: u64) -> Option<Vec<u8>>;

@@ -64,6 +64,9 @@ pub enum EvalError {
     /// 1772
     #[error("Malformed GTID set specification '{0}'.")]
     MalformedGtidSet(String),
+    /// 3079
+    #[error("Multiple channels exist on the replica. Please provide channel name as an argument.")]
+    MultipleChannels,
     /// 1267 of two collations, 1270 of three, 1271 of more.
     #[error("Illegal mix of collations {}for operation '{operation}'", in_parentheses(of))]
     CollationMix { of: Vec<String>, operation: String },
@@ -274,6 +277,7 @@ impl EvalError {
             Self::WrongParameters(_) => 1583,
             Self::WrongArguments(_) => 1210,
             Self::MalformedGtidSet(_) => 1772,
+            Self::MultipleChannels => 3079,
             Self::CollationMix { of, .. } => match of.len() {
                 2 => 1267,
                 3 => 1270,

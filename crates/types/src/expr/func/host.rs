@@ -90,16 +90,20 @@ pub(crate) fn source_pos_wait<'a>(
         }
         _ => None,
     };
-    // The default channel is the only one.
-    let is_ours = args.get(3).is_none_or(|channel| matches!(channel, Datum::Str(name) if name.is_empty()));
+    let channel = match args.get(3) {
+        None => None,
+        Some(Datum::Str(name)) => Some(name.to_lowercase()),
+        Some(_) => return Ok(Datum::Null),
+    };
     let position = match args[1] {
         Datum::Int(position) => u64::try_from(position).ok(),
         Datum::UInt(position) => Some(position),
         _ => None,
     };
     match (&args[0], position, &ctx.host) {
-        (Datum::Str(file), Some(position), Some(host)) if is_ours && !file.is_empty() => {
-            Ok(host.wait_for_place(file, position, timeout)?.map_or(Datum::Null, Datum::Int))
+        (Datum::Str(file), Some(position), Some(host)) if !file.is_empty() => {
+            let moved = host.wait_for_place(file, position, channel.as_deref(), timeout)?;
+            Ok(moved.map_or(Datum::Null, Datum::Int))
         }
         _ => Ok(Datum::Null),
     }
