@@ -55,7 +55,8 @@ pub fn run(options: &Options, seed: u64, rounds: u64) -> Result<()> {
             let writer = scope.spawn(|| write(&mut second, of_second, options.kills, &stop));
             let what = back::changes(options, source, replica, &mut random, &mut tables, lives);
             stop.store(true, Ordering::SeqCst);
-            let changes = writer.join().unwrap_or_else(|_| Err(Error::Setup("a session has panicked".into())));
+            let changes =
+                writer.join().unwrap_or_else(|_| Err(Error::Setup("a session has panicked".into())));
             Ok(format!("{}; {}", what?, changes?))
         });
         let what = what.map_err(in_round)?;
@@ -153,8 +154,7 @@ fn settle(second: &Server, replica: &Server) -> Result<()> {
     let mut conn = connect(replica)?;
     let begin = Instant::now();
     loop {
-        let waited: Option<i64> =
-            conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 1)", (&executed,))?;
+        let waited: Option<i64> = conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 1)", (&executed,))?;
         let states: Vec<(String, String)> =
             conn.query("SELECT table_name, state FROM avocet.replica_tables WHERE channel = 'second'")?;
         let is_told = matches!(&states[..], [(table, why)]
@@ -182,6 +182,8 @@ fn end(conn: &mut Conn) -> Result<()> {
     let after: Option<i64> = conn.query_first(count)?;
     match channels == [""] && before == after {
         true => Ok(()),
-        false => Err(Error::Check(format!("channels {channels:?} are left, {before:?} rows and now {after:?}"))),
+        false => {
+            Err(Error::Check(format!("channels {channels:?} are left, {before:?} rows and now {after:?}")))
+        }
     }
 }

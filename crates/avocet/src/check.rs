@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use avocet_engine::EngineOptions;
+use avocet_replicate::publish::{ahead, verify};
 
 use crate::Failure;
 
@@ -19,13 +20,22 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if !args.data.is_dir() {
         return Err(format!("{} is not a directory", args.data.display()).into());
     }
+    let folder = args.data.join("binlog");
     let mut options = EngineOptions::new(args.data);
+    let env = options.env.clone();
     options.store_url = args.store;
-    let report = avocet_engine::check(options)?;
+    let mut report = avocet_engine::check(options)?;
     println!(
         "{} tables, {} rows, {} blocks, {} page images, {} index entries, {} log records",
         report.tables, report.rows, report.blocks, report.images, report.index_entries, report.log_records
     );
+    if let Some(log) = verify(&env, &folder)? {
+        println!("{} files and {} events of the binary log", log.files, log.events);
+        report.findings.extend(log.findings);
+        if report.is_clean() && log.last > report.last_commit {
+            report.findings.push(ahead(&folder.display().to_string(), log.last, report.last_commit));
+        }
+    }
     report.notes.iter().for_each(|note| println!("note: {note}"));
     if report.is_clean() {
         println!("no damage found");

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use avocet_base::codec::Reader;
-use avocet_base::{RowId, SegmentNo, TableId};
+use avocet_base::{RowId, SegmentNo, TableId, Timestamp};
 use avocet_storage::cold::decode_deletes;
 use avocet_storage::relation::SegmentState;
 use avocet_storage::store::open_store;
@@ -35,6 +35,8 @@ pub struct CheckReport {
     pub images: u64,
     pub index_entries: u64,
     pub log_records: u64,
+    /// The newest transaction.
+    pub last_commit: Timestamp,
     pub findings: Vec<String>,
     /// What is no damage, but may surprise.
     pub notes: Vec<String>,
@@ -63,7 +65,10 @@ pub fn check(mut options: EngineOptions) -> Result<CheckReport> {
     }
     options.background = false;
     match Engine::open(options) {
-        Ok(engine) => in_memory(&engine, &mut report),
+        Ok(engine) => {
+            report.last_commit = engine.last_commit();
+            in_memory(&engine, &mut report);
+        }
         Err(e) if report.is_clean() => report.find(format!("recovery: {e}")),
         // What stops recovery was found already.
         Err(_) => {}

@@ -264,6 +264,11 @@ impl Engine {
         *self.wait_hook.write() = hook;
     }
 
+    /// When the newest transaction was committed that is in the log.
+    pub fn last_commit(&self) -> Timestamp {
+        self.pipeline.last_logged()
+    }
+
     /// Waits until all that has been logged by now is visible. If the log has failed, the next commit says so.
     pub fn wait_until_visible(&self) {
         self.wait_until_shown(self.pipeline.last_logged());

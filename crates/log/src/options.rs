@@ -41,7 +41,9 @@ impl FromStr for Durability {
             ("sync", _) => Ok(Self::Sync),
             ("os", _) => Ok(Self::Os),
             ("group", _) => Ok(Self::Group(DEFAULT_GATHER)),
-            (_, Some(Ok(ms))) if ms <= MOST_GATHER.as_millis() as u64 => Ok(Self::Group(Duration::from_millis(ms))),
+            (_, Some(Ok(ms))) if ms <= MOST_GATHER.as_millis() as u64 => {
+                Ok(Self::Group(Duration::from_millis(ms)))
+            }
             _ => Err(format!(
                 "'{text}' is none of sync, group, group:MS (at most {} ms) and os",
                 MOST_GATHER.as_millis()

@@ -151,8 +151,11 @@ mod tests {
     #[test]
     fn what_is_excluded_is_not_included() {
         let list = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a pattern")).collect();
-        let patterns =
-            Patterns { include: list(&["shop", "log.a*"]), exclude: list(&["shop.tmp_*", "other"]), channel: None };
+        let patterns = Patterns {
+            include: list(&["shop", "log.a*"]),
+            exclude: list(&["shop.tmp_*", "other"]),
+            channel: None,
+        };
         assert!(patterns.has_table("shop", "t") && patterns.has_table("log", "abc"));
         assert!(!patterns.has_table("shop", "tmp_1") && !patterns.has_table("log", "b"));
         assert!(!patterns.has_table("other", "t") && !patterns.has_database("other"));

@@ -202,12 +202,9 @@ fn metrics_of_replication(to: &mut Collected, sources: &[ReplicaStatus]) {
             "Tables that are not followed, or not yet.",
             |status| Some(status.left_out.len() as f64),
         ),
-        (
-            Gauge,
-            "avocet_replication_lag_seconds",
-            "Age of the newest commit that is visible.",
-            |status| status.seconds_behind.map(|seconds| seconds as f64),
-        ),
+        (Gauge, "avocet_replication_lag_seconds", "Age of the newest commit that is visible.", |status| {
+            status.seconds_behind.map(|seconds| seconds as f64)
+        }),
         (
             Gauge,
             "avocet_replication_lag_transactions",
@@ -220,24 +217,15 @@ fn metrics_of_replication(to: &mut Collected, sources: &[ReplicaStatus]) {
             "Bytes of the source's log that are not visible here.",
             |status| status.bytes_behind.map(|bytes| bytes as f64),
         ),
-        (
-            Counter,
-            "avocet_replication_transactions_total",
-            "Transactions that were applied.",
-            |status| Some(status.transactions as f64),
-        ),
-        (
-            Counter,
-            "avocet_replication_changes_total",
-            "Changes of rows that were applied.",
-            |status| Some(status.changes as f64),
-        ),
-        (
-            Counter,
-            "avocet_replication_copied_bytes_total",
-            "Bytes of rows that were copied.",
-            |status| Some(status.copied_bytes as f64),
-        ),
+        (Counter, "avocet_replication_transactions_total", "Transactions that were applied.", |status| {
+            Some(status.transactions as f64)
+        }),
+        (Counter, "avocet_replication_changes_total", "Changes of rows that were applied.", |status| {
+            Some(status.changes as f64)
+        }),
+        (Counter, "avocet_replication_copied_bytes_total", "Bytes of rows that were copied.", |status| {
+            Some(status.copied_bytes as f64)
+        }),
     ];
     for (kind, family, help, value) in families {
         for status in sources {

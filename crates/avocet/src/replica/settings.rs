@@ -203,8 +203,7 @@ impl Claims for Kept {
         if let Some(other) = self.other(&channels, database, channel) {
             return Ok(Some(other));
         }
-        let is_ours =
-            |entry: &Entry| entry.number == channel && entry.databases.contains(database);
+        let is_ours = |entry: &Entry| entry.number == channel && entry.databases.contains(database);
         if channels.values().any(is_ours) {
             return Ok(None);
         }
@@ -364,9 +363,7 @@ fn channels_of(document: &Json) -> Option<Channels> {
         }
         Some(_) => None,
     };
-    let entry = |of: &Json, number| {
-        Some(Entry { number, known: Known::of(of)?, databases: databases(of)? })
-    };
+    let entry = |of: &Json, number| Some(Entry { number, known: Known::of(of)?, databases: databases(of)? });
     let mut channels = Channels::from([(DEFAULT.to_owned(), entry(document, SOURCE)?)]);
     match member(document, "channels") {
         None => {}
@@ -505,7 +502,10 @@ mod tests {
         const OLD: &str = r#"{"host": "h", "port": 3306, "user": "", "password": "", "connect_retry": 60, "auto_position": false,
             "running": true, "ssl": false, "ssl_ca": "", "ssl_verify": false}"#;
         let channels = read(OLD).expect("an old file");
-        assert_eq!((channels.len(), channels[DEFAULT].number, &*channels[DEFAULT].known.host), (1, SOURCE, "h"));
+        assert_eq!(
+            (channels.len(), channels[DEFAULT].number, &*channels[DEFAULT].known.host),
+            (1, SOURCE, "h")
+        );
         assert_eq!(json::parse(&written(&channels)), json::parse(OLD));
     }
 
@@ -521,7 +521,9 @@ mod tests {
         ]);
         let text = written(&channels);
         assert_eq!(read(&text), Some(channels));
-        for wrong in [text.replace("\"number\": 3", "\"number\": 2"), text.replace("\"number\": 3", "\"number\": 1")] {
+        for wrong in
+            [text.replace("\"number\": 3", "\"number\": 2"), text.replace("\"number\": 3", "\"number\": 1")]
+        {
             assert_eq!(read(&wrong), None, "two channels with one number");
         }
         assert_eq!(read(&text.replace("\"old\"", "7")), None);
@@ -530,7 +532,8 @@ mod tests {
     #[test]
     fn a_database_is_of_one_channel() {
         let folder = tempfile::tempdir().expect("a folder");
-        let engine = avocet_engine::Engine::open(avocet_engine::EngineOptions::new(folder.path())).expect("an engine");
+        let engine =
+            avocet_engine::Engine::open(avocet_engine::EngineOptions::new(folder.path())).expect("an engine");
         let database = Database::new(engine, None).expect("a database");
         let kept = Kept::open(&database, folder.path()).expect("no file");
         assert_eq!(kept.claim("shop", SOURCE), Ok(None));

@@ -215,7 +215,11 @@ impl Follower {
         }
         let other = self.patterns.claim(database).map_err(ReplicateError::Refused)?;
         if let Some(other) = &other {
-            tracing::warn!(database, channel = other, "it is followed from another channel, and left out of this one");
+            tracing::warn!(
+                database,
+                channel = other,
+                "it is followed from another channel, and left out of this one"
+            );
         }
         Ok(other.is_none())
     }

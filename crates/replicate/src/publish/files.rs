@@ -128,7 +128,7 @@ impl Mark {
         line
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?.trim();
         let (text, checksum) = text.rsplit_once(' ')?;
         if u32::from_str_radix(checksum, 16).ok()? != crc32(text.as_bytes()) {
@@ -182,14 +182,10 @@ impl Files {
         let disk = env.disk.clone();
         disk.create_dir_all(&options.folder)?;
         let parent = options.folder.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        let had_log = disk.exists(&parent.join("auto.cnf"))?;
         let origin = Origin { uuid: server_uuid(&env, &parent.join("auto.cnf"))?, tag: String::new() };
         let index = read_file(&*disk, &options.folder.join("binlog.index"))?.unwrap_or_default();
-        let index = String::from_utf8_lossy(&index).into_owned();
-        let names: Vec<String> = index
-            .lines()
-            .map(|line| line.trim_start_matches("./").to_owned())
-            .filter(|name| !name.is_empty())
-            .collect();
+        let names = index_names(&index);
         let mark = options.folder.join("binlog.mark");
         let mark = read_file(&*disk, &mark).map_err(|error| of_file("binlog.mark", &error))?;
         let decoded = mark.as_deref().and_then(Mark::decode);
@@ -201,6 +197,12 @@ impl Files {
         let has_begun = mark.is_some() && !decoded.as_ref().is_some_and(is_none);
         let before_first = reset.map(|mark| name_of(mark.position.saturating_sub(1)));
         check_index(&disk.list(&options.folder)?, &names, has_begun)?;
+        if had_log && names.is_empty() && mark.is_none() {
+            tracing::warn!(
+                "this server (auto.cnf) may have had a binary log, and none is in {}: a new one begins, and replicas have to be set up anew",
+                options.folder.display()
+            );
+        }
         let mark = decoded.unwrap_or_default();
         let mut files = Vec::with_capacity(names.len());
         for name in &names {
@@ -593,6 +595,13 @@ fn of_file(name: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
+/// The files that an index names.
+pub(super) fn index_names(index: &[u8]) -> Vec<String> {
+    let index = String::from_utf8_lossy(index).into_owned();
+    let names = index.lines().map(|line| line.trim_start_matches("./").to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
 /// The number of a file of the log.
 fn number_in(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("binlog.")?;
@@ -602,7 +611,7 @@ fn number_in(name: &str) -> Option<u64> {
 
 /// The index names the files that there are, in their order: what it does not name would be written over, and its transactions' numbers
 /// given out again. A file behind the last that nothing was written to yet is one that a crash left.
-fn check_index(there: &[String], named: &[String], has_begun: bool) -> io::Result<()> {
+pub(super) fn check_index(there: &[String], named: &[String], has_begun: bool) -> io::Result<()> {
     const CURE: &str = "bring binlog.index back, or move the folder away to begin a new log (replicas then have to be set up anew)";
     let mut last = None;
     for name in named {

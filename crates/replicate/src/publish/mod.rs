@@ -11,6 +11,7 @@
 //! - `room`: what it does when its disk is full
 //! - `reader`: what a replica gets
 //! - `shown`: what SHOW BINLOG EVENTS tells
+//! - `verify`: what `avocet check` looks at
 //!
 //! Invariants:
 //! 1. A transaction's number follows from its place in the redo log: whoever converts a part of that again, after a crash, comes
@@ -24,6 +25,7 @@ mod reader;
 mod room;
 mod rows;
 mod shown;
+mod verify;
 mod writer;
 
 use std::io;
@@ -45,6 +47,7 @@ use files::Files;
 pub use files::{Kept, LogFile, Reset};
 pub use reader::{Dump, DumpError, From, Step};
 pub use shown::{LoggedEvent, LoggedEvents};
+pub use verify::{Verified, verify};
 use writer::Writer;
 
 /// With what a binary log begins that has no files yet.
@@ -167,7 +170,23 @@ fn stream_of(engine: &Arc<Engine>) -> Result<ChangeStream, String> {
 fn open(options: BinlogOptions, engine: &Engine) -> Result<Writer, String> {
     let folder = options.folder.display().to_string();
     let opened = Writer::open(options, engine.options().env.clone());
-    opened.map_err(|error| format!("the binary log in {folder}: {error}"))
+    let writer = opened.map_err(|error| format!("the binary log in {folder}: {error}"))?;
+    // The same timestamps would be given to other transactions, which would not be in it.
+    let (logged, last) = (writer.last_commit(), engine.last_commit());
+    match logged > last {
+        false => Ok(writer),
+        true => Err(ahead(&folder, logged, last)),
+    }
+}
+
+/// What is said of a binary log that has more than the data.
+pub fn ahead(folder: &str, logged: Timestamp, last: Timestamp) -> String {
+    format!(
+        "the binary log in {folder} has transactions that the data directory does not have (up to {}, and here is up to {}): the end of the \
+         redo log is lost, or the directory is older than its binary log; bring the directory back from a backup that is whole, or move the \
+         folder away to begin a new log (replicas then have to be set up anew)",
+        logged.0, last.0
+    )
 }
 
 fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
@@ -179,7 +198,9 @@ fn write(writer: Writer, stream: ChangeStream, engine: &Weak<Engine>) {
     match writer.run(stream) {
         Ok(()) => {}
         Err(CaptureError::Sink(error)) if room::is_full(&error) => {
-            tracing::warn!("the binary log has no room for all that was committed: the rest is written at the next start");
+            tracing::warn!(
+                "the binary log has no room for all that was committed: the rest is written at the next start"
+            );
         }
         Err(error) => stop_because(engine, &error),
     }
@@ -326,3 +347,6 @@ impl Log {
         Dump::open(self.0.clone(), from, begins_without_checksum)
     }
 }
+
+#[cfg(test)]
+mod tests;

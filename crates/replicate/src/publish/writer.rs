@@ -107,6 +107,11 @@ impl Writer {
         &self.files
     }
 
+    /// The last transaction that is in the files.
+    pub fn last_commit(&self) -> Timestamp {
+        Timestamp(self.mark.ts)
+    }
+
     /// Writes until the engine's log is closed.
     pub fn run(mut self, mut stream: ChangeStream) -> Result<(), CaptureError> {
         self.room = Room(Some(stream.stall()));

@@ -267,7 +267,11 @@ fn value<'a>(
 
 /// MySQL takes NaN and infinities as parameters, and refuses them in columns (1264). No expression of SQL gives them, so they are
 /// refused here.
-fn finite<'a, F: Copy + Into<f64>>(ty: &'static str, v: F, as_datum: fn(F) -> Datum<'a>) -> Result<Datum<'a>, ParamError> {
+fn finite<'a, F: Copy + Into<f64>>(
+    ty: &'static str,
+    v: F,
+    as_datum: fn(F) -> Datum<'a>,
+) -> Result<Datum<'a>, ParamError> {
     match v.into().is_finite() {
         true => Ok(as_datum(v)),
         false => Err(ParamError::OutOfRange(ty)),

@@ -45,7 +45,8 @@ fn bytes_that_the_character_set_has_not_are_refused() {
     let path = folder.path().join("in").display().to_string();
     std::fs::write(&path, b"1\tabc\n2\ta\xc4\x81b\n").expect("written");
     for (charset, shown) in [("ascii", "\\xC4\\x81b"), ("cp1250", "\\x81b")] {
-        let load = |clause: &str| format!("LOAD DATA INFILE '{path}' {clause} INTO TABLE t CHARACTER SET {charset}");
+        let load =
+            |clause: &str| format!("LOAD DATA INFILE '{path}' {clause} INTO TABLE t CHARACTER SET {charset}");
         let problem = format!("1366: Incorrect string value: '{shown}' for column 'b' at row 2");
         assert_eq!(client.run(&load("")), format!("ERROR {problem}\n"));
         assert_eq!(client.run("SELECT COUNT(*) FROM t"), "0\n");
@@ -56,7 +57,10 @@ fn bytes_that_the_character_set_has_not_are_refused() {
         client.run("TRUNCATE t");
     }
     std::fs::write(&path, b"1\t\xe9\n").expect("written");
-    assert_eq!(run(&mut client, &format!("LOAD DATA INFILE '{path}' INTO TABLE t CHARACTER SET latin1")), "ok 1\n");
+    assert_eq!(
+        run(&mut client, &format!("LOAD DATA INFILE '{path}' INTO TABLE t CHARACTER SET latin1")),
+        "ok 1\n"
+    );
     assert_eq!(client.run("SELECT b FROM t"), "é\n");
 }
 

@@ -275,7 +275,9 @@ impl Parser<'_> {
                 };
                 Ok(ShowKind::Grants { user, using })
             }
-            "REPLICA" if self.eat_all(&["REPLICA", "STATUS"]) => Ok(ShowKind::ReplicaStatus { channel: self.channel()? }),
+            "REPLICA" if self.eat_all(&["REPLICA", "STATUS"]) => {
+                Ok(ShowKind::ReplicaStatus { channel: self.channel()? })
+            }
             _ => Ok(ShowKind::Other(self.rest_of_show())),
         }
     }

@@ -16,8 +16,8 @@ use crate::json::{self, Json, JsonRef, Node};
 use crate::members::NO_MEMBER;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
-use crate::text::printable;
 use crate::temporal::{self, DAY, MAX_DATETIME, Parsed, SECOND, ZERO_DATETIME, ZeroDates, date_of, time_of};
+use crate::text::printable;
 
 /// A value of type `from` as one of type `to`, as MySQL converts without being asked.
 pub(crate) fn convert<'a>(

@@ -117,9 +117,7 @@ fn values_that_a_type_does_not_have_are_refused() {
         let raw = [&HEAD[..], &[0, 1, ty as u8, 0], value].concat();
         decode(&raw, 1, &mut Vec::new()).map(|mut values| values.remove(0))
     };
-    let time = |value: &[u8]| {
-        decoded(ColumnType::MYSQL_TYPE_TIME, &[&[value.len() as u8], value].concat())
-    };
+    let time = |value: &[u8]| decoded(ColumnType::MYSQL_TYPE_TIME, &[&[value.len() as u8], value].concat());
     assert_eq!(time(&[1, 1, 0, 0, 0, 2, 3, 4, 5, 0, 0, 0]), Ok("Time(-93784000005)".into()));
     assert_eq!(time(&[0, 34, 0, 0, 0, 22, 59, 59]), Ok("Time(3020399000000)".into()));
     assert_eq!(time(&[0, 0, 0, 0, 0, 25, 1, 1]), Ok("Time(90061000000)".into()));
