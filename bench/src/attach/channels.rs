@@ -72,7 +72,7 @@ pub fn run(options: &Options, seed: u64, rounds: u64) -> Result<()> {
 
 fn made(folder: &Scratch, name: &str) -> Result<std::path::PathBuf> {
     let path = folder.path().join(name);
-    std::fs::create_dir_all(&path)?;
+    std::fs::create_dir_all(&path).map_err(|error| Error::Setup(error.to_string()))?;
     Ok(path)
 }
 

@@ -23,9 +23,7 @@ use avocet_channel::blocking::blocking;
 use avocet_replicate::promote::{self, Applied, Fence, Was};
 use avocet_replicate::source::{self, Connection, Flavor, Severity, variable};
 use avocet_replicate::{Pattern, Phase, TableName};
-use avocet_session::replication::{
-    PromoteAction, PromoteOptions, PromoteVerify, Promotion, PromotionStep, Replication,
-};
+use avocet_session::replication::{PromoteAction, PromoteOptions, PromoteVerify, Promotion, PromotionStep};
 use avocet_types::error::{ErrorCode, SqlError};
 use mysql::{Opts, OptsBuilder};
 

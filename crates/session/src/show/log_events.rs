@@ -3,7 +3,7 @@
 use avocet_channel::blocking::blocking;
 use avocet_channel::{Cancellation, OutputColumn, ResultSink};
 use avocet_sql::parse::statement::LogEvents;
-use avocet_types::error::SqlError;
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Datum, IntWidth, SqlType};
 
 use crate::output::{COUNT, text, varchar};
