@@ -19,7 +19,7 @@ use std::sync::Arc;
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::BTree;
-use avocet_types::IndexDef;
+use avocet_types::{IndexDef, IndexPart};
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 
@@ -45,6 +45,8 @@ pub struct IndexesAhead<'e> {
 }
 
 struct Built {
+    /// What its entries are ordered by.
+    parts: Box<[IndexPart]>,
     tree: Arc<BTree>,
     /// The entries in it, each run in the order of their rows.
     runs: Vec<SortedEntries>,
@@ -81,10 +83,16 @@ impl<'e> IndexesAhead<'e> {
         Some(Self { table: table.clone(), segments, built: Vec::new(), held: Mutex::new(held), watch })
     }
 
-    /// Fills indexes that the table does not have yet; others may use the table.
-    pub(crate) fn build(&mut self, indexes: &[&IndexDef], stop: &Stop) -> Result<()> {
-        for index in indexes {
-            let handle = self.table.adding_index((*index).clone(), None);
+    /// Fills the indexes that the table does not have yet, of all that it is to have; others may use the table.
+    pub(crate) fn build(&mut self, indexes: &[IndexDef], stop: &Stop) -> Result<()> {
+        let old = &self.table.def.indexes;
+        // As they will be made: the parts of one follow from those that are there before it.
+        let mut handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
+        for gone in old.iter().filter(|index| indexes.iter().all(|kept| kept.id != index.id)) {
+            handle = handle.dropping_index(gone.id);
+        }
+        for index in indexes.iter().filter(|index| old.iter().all(|known| known.id != index.id)) {
+            handle = handle.adding_index(index.clone(), None);
             let at = handle.indexes.iter().position(|i| i.def.id == index.id && i.def.name == index.name);
             let at = at.expect("just added");
             let known = |number: &SegmentNo| self.segments.contains(number);
@@ -97,7 +105,7 @@ impl<'e> IndexesAhead<'e> {
             tree.bulk_fill(entries, FILL);
             stop.check()?;
             runs.iter_mut().for_each(SortedEntries::sort_as_pushed);
-            self.built.push(Built { tree, runs });
+            self.built.push(Built { parts: handle.indexes[at].parts.clone(), tree, runs });
         }
         Ok(())
     }
@@ -109,9 +117,10 @@ impl<'e> IndexesAhead<'e> {
         is_same.then(|| self.watch.0.end())?.map(|touched| Meanwhile { touched })
     }
 
-    /// The tree of the `number`th index.
-    pub(crate) fn tree(&self, number: usize) -> Arc<BTree> {
-        self.built[number].tree.clone()
+    /// The tree of the `number`th index, if that has these parts.
+    pub(crate) fn tree(&self, number: usize, parts: &[IndexPart]) -> Option<Arc<BTree>> {
+        let built = self.built.get(number).filter(|built| *built.parts == *parts)?;
+        Some(built.tree.clone())
     }
 
     /// Brings the `number`th index, which is the one at `index` of `handle`, to what the rows are now.

@@ -37,6 +37,7 @@ impl Session {
             | StatementKind::Execute { .. }
             | StatementKind::Deallocate(_)
             | StatementKind::Check { .. }
+            | StatementKind::Use(_)
             | StatementKind::LoadData(_) => {
                 return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
             }
@@ -46,7 +47,8 @@ impl Session {
         self.assignments = statement.assignments;
         self.warn_of_assignments();
         let counted = CountedStatement::new(&self.shared)?;
-        Ok(PreparedStatement::new(sql, statement, counted, (size, held), self.settings.sql_mode))
+        let database = self.database.as_deref();
+        Ok(PreparedStatement::new(sql, database, statement, counted, (size, held), self.settings.sql_mode))
     }
 
     pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {
@@ -156,7 +158,9 @@ impl Session {
         let mut params: Vec<Value> = using.iter().map(value).collect();
         statement.count_limits(&mut params, ParamsFrom::UserVariables)?;
         self.begin_hints(statement.hints.as_deref());
+        self.enter_database(statement.database.as_deref());
         let result = self.run_named(&statement, using, &params, sink).await;
+        self.leave_database();
         self.end_hints();
         result
     }

@@ -18,6 +18,8 @@ use super::shared::Shared;
 /// What is kept of a statement between its executions.
 pub(super) struct PreparedStatement {
     pub source: Box<str>,
+    /// That of the session when it was prepared: what its names without one mean.
+    pub database: Option<Box<str>>,
     pub kind: StatementKind,
     pub hints: Option<Box<Hints>>,
     pub params: usize,
@@ -59,6 +61,7 @@ impl Drop for CountedStatement {
 impl PreparedStatement {
     pub fn new(
         source: &str,
+        database: Option<&str>,
         statement: Statement,
         counted: CountedStatement,
         held: (Option<TextSize>, Held),
@@ -74,6 +77,7 @@ impl PreparedStatement {
         }
         Self {
             source: source.into(),
+            database: database.map(Into::into),
             kind: statement.kind,
             hints: statement.hints,
             params: statement.params as usize,

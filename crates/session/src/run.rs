@@ -422,6 +422,7 @@ impl Session {
         }
         self.part_of_text = None;
         self.begin_hints(statement.hints.as_deref());
+        self.enter_database(statement.database.as_deref());
         let result = match self.run_prepared_plan(statement, params, sink).await {
             Ok(false) => {
                 let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
@@ -434,6 +435,7 @@ impl Session {
             }
             other => other.map(drop),
         };
+        self.leave_database();
         self.end_hints();
         result
     }

@@ -116,6 +116,8 @@ pub struct Session {
     pub(super) host: EndOfLocks,
     /// What the running statement's optimizer hints changed.
     pub(super) hinted: Option<Box<Hinted>>,
+    /// The session's own database while a statement runs that was prepared in another.
+    left_database: Option<Option<String>>,
     /// Expressions of the running statement assign to user variables.
     pub(super) assigns: bool,
     /// How often those of its text do, as far as nobody was warned of it.
@@ -193,6 +195,7 @@ impl Session {
             temporary: TemporaryTables::default(),
             host: EndOfLocks(host),
             hinted: None,
+            left_database: None,
             assigns: false,
             assignments: 0,
             changed_variables: Vec::new(),
@@ -276,6 +279,25 @@ impl Session {
         self.database = Some(name.to_owned());
         self.info.connections.set_database(self.info.connection_id, Some(name));
         Ok(())
+    }
+
+    /// A prepared statement runs in the database in which it was prepared; to be taken back by `leave_database`.
+    #[inline]
+    pub(super) fn enter_database(&mut self, database: Option<&str>) {
+        if self.database.as_deref() != database {
+            self.left_database = Some(std::mem::replace(&mut self.database, database.map(str::to_owned)));
+        }
+    }
+
+    #[inline]
+    pub(super) fn leave_database(&mut self) {
+        if let Some(before) = self.left_database.take() {
+            let catalog = self.catalog();
+            let is_there =
+                |name: &String| catalog.database(name).is_some() || super::schemas::is_virtual(name);
+            // It may be the one that the statement has dropped.
+            self.database = before.filter(is_there);
+        }
     }
 
     /// The database that an unqualified name means; error 1046 if there is none.

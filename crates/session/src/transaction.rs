@@ -331,6 +331,7 @@ impl Session {
 
     /// Cleans up after a statement that was dropped before it ended.
     pub(super) fn recover_dropped(&mut self) {
+        self.leave_database();
         self.end_hints();
         if std::mem::take(&mut self.in_flight) {
             self.rollback();

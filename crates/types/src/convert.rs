@@ -22,9 +22,8 @@ pub use store::{Stored, store, store_column};
 use crate::datum::Datum;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, DAY, ExcessDigits, MAX_DATETIME, NotADate, Parsed, SECOND, TimeZone, ZeroDates,
-    datetime_from_number, datetime_to_number, has_zero_date, parse_time, round_to_fsp, time_from_number,
-    time_of, time_to_number,
+    self, DAY, ExcessDigits, MAX_DATETIME, NotADate, Parsed, TimeZone, ZeroDates, datetime_from_number,
+    datetime_to_number, has_zero_date, parse_time, round_to_fsp, time_from_number, time_of, time_to_number,
 };
 use crate::text::to_text;
 
@@ -154,11 +153,7 @@ fn seconds_and_micros(number: &Datum<'_>) -> Option<(i64, i64)> {
     match number {
         Datum::Int(v) => Some((*v, 0)),
         Datum::UInt(v) => Some((i64::try_from(*v).ok()?, 0)),
-        other => {
-            let scaled = crate::compare::decimal(other).rescale(6).ok()?.as_i128()?;
-            let micros = i128::from(SECOND);
-            Some((i64::try_from(scaled / micros).ok()?, (scaled % micros) as i64))
-        }
+        other => crate::compare::decimal(other).whole_and_micros(),
     }
 }
 

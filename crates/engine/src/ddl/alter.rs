@@ -245,9 +245,7 @@ impl Alteration {
         let (table, stop) = (self.table.clone(), self.stop.clone());
         let Some(mut ahead) = IndexesAhead::begin(&table, &engine.memory) else { return Ok(None) };
         drop(self);
-        let is_new = |index: &&IndexDef| table.def.indexes.iter().all(|known| known.id != index.id);
-        let new: Vec<&IndexDef> = def.indexes.iter().filter(is_new).collect();
-        ahead.build(&new, &stop)?;
+        ahead.build(&def.indexes, &stop)?;
         Ok(Some(ahead))
     }
 
@@ -364,12 +362,17 @@ impl Reindexed {
     ) -> Result<()> {
         let mut index = added.clone();
         index.id = IndexId(first + self.new.len() as u32);
-        let tree = ahead.as_ref().map(|(_, ahead)| ahead.tree(self.new.len()));
+        let parts = index.key_parts(&self.handle.def);
+        let built = ahead
+            .and_then(|(meanwhile, ahead)| Some((ahead.tree(self.new.len(), &parts)?, meanwhile, ahead)));
+        let tree = built.as_ref().map(|(tree, ..)| tree.clone());
         self.handle = self.handle.adding_index(index.clone(), tree);
         let at = self.handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
-        match ahead {
+        match built {
             None => build_new_index(&self.handle, at, &engine.memory, stop)?,
-            Some((meanwhile, ahead)) => ahead.catch_up(self.new.len(), &self.handle, at, meanwhile, stop)?,
+            Some((_, meanwhile, ahead)) => {
+                ahead.catch_up(self.new.len(), &self.handle, at, meanwhile, stop)?
+            }
         }
         if index.kind.is_unique() {
             check_unique(&self.handle, at, stop)?;

@@ -123,6 +123,52 @@ fn indexes_are_added_and_dropped() {
     ]);
 }
 
+/// Of a table that is large enough for its indexes to be filled while others go on with it: the entries of an index end in the primary
+/// key's columns, and so depend on what becomes of that in the same statement.
+#[test]
+fn indexes_that_come_with_another_primary_key_have_entries() {
+    const KEYS: [&str; 2] = ["", ", PRIMARY KEY (id)"];
+    const CHANGES: [(usize, &str); 12] = [
+        (0, "ADD PRIMARY KEY (id), ADD KEY (a)"),
+        (0, "ADD KEY (a), ADD PRIMARY KEY (id)"),
+        (0, "ADD KEY (a), ADD KEY ab (a, b), ADD PRIMARY KEY (id), ADD UNIQUE KEY u (id, a)"),
+        (0, "ADD PRIMARY KEY (b, id), ADD KEY (a DESC), ADD KEY p (c(3)), ALGORITHM = INPLACE"),
+        (0, "ADD PRIMARY KEY (id), ADD KEY (a), RENAME TO r"),
+        (0, "ADD KEY (a), ADD KEY (c)"),
+        (1, "DROP PRIMARY KEY, ADD KEY (a)"),
+        (1, "ADD KEY (a), DROP PRIMARY KEY"),
+        (1, "DROP PRIMARY KEY, ADD PRIMARY KEY (b, id), ADD KEY (a)"),
+        (1, "ADD KEY (a), ADD UNIQUE KEY (id)"),
+        (1, "DROP KEY old, ADD KEY (a), DROP PRIMARY KEY"),
+        (1, "DROP KEY old, ADD PRIMARY KEY (id), DROP PRIMARY KEY, ADD KEY (a)"),
+    ];
+    let mut client = Client::new();
+    client.run(
+        "CREATE TABLE n (n INT); INSERT INTO n VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9);
+         CREATE TABLE hundreds AS SELECT a.n * 10 + b.n AS n FROM n a, n b",
+    );
+    for (at, change) in CHANGES {
+        client.run(&format!(
+            "DROP TABLE IF EXISTS t, r;
+             CREATE TABLE t (id INT NOT NULL, a INT, b INT NOT NULL, c VARCHAR(20), KEY old (b){});
+             INSERT INTO t SELECT x.n * 1000 + y.n * 10 + z.n, y.n, z.n, CONCAT('c', y.n) FROM hundreds x, hundreds y, n z WHERE x.n < 25",
+            KEYS[at]
+        ));
+        let altered = client.run(&format!("ALTER TABLE t {change}"));
+        assert!(altered.starts_with("ok "), "{change}: {altered}");
+        let name = if change.contains("RENAME") { "r" } else { "t" };
+        let answers = client.run(&format!(
+            "SELECT COUNT(*) FROM {name} WHERE a = 5; SELECT COUNT(*), MIN(id), MAX(id) FROM {name} WHERE a BETWEEN 7 AND 8;
+             UPDATE {name} SET c = 'x' WHERE a = 6; DELETE FROM {name} WHERE a = 3 AND id < 10000; CHECK TABLE {name}"
+        ));
+        assert_eq!(
+            answers,
+            format!("250\n500|70|24089\nok 250\nok 100\ntest.{name}|check|status|OK\n"),
+            "{change}"
+        );
+    }
+}
+
 #[test]
 fn a_copy_that_nobody_asked_for_is_refused() {
     let mut setup = Client::new();

@@ -2,12 +2,12 @@
 //!
 //! The keys can't be columns of the rows that are made distinct: rows that the collation takes for one may differ in
 //! `HEX(a)`. So the distinct rows are a derived table, and the keys are computed above it, as MySQL does with the rows of its
-//! temporary table. What the keys use must be in the select list (3065).
+//! temporary table. What the keys use must be in the select list (3065), unless ONLY_FULL_GROUP_BY is off.
 
 use std::collections::{BTreeSet, HashSet};
 
 use avocet_types::error::SqlError;
-use avocet_types::expr::Expr;
+use avocet_types::expr::{Expr, SqlMode};
 
 use crate::bind::Binder;
 use crate::bind::group::outer_after;
@@ -65,6 +65,9 @@ impl Binder<'_> {
         outputs: Vec<ColumnId>,
         keys: Vec<(OrderKey, bool)>,
     ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
+        if !self.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY) && self.uses_others(&distinct, &keys) {
+            return Ok(self.order_by_any(distinct, outputs, keys));
+        }
         let by_value = distinct.projection.iter().map(|p| (p.expr.clone(), self.column_expr(p.id))).collect();
         let mut items = Items { by_value, own: self.columns_in(&distinct), missing: None };
         let mut projection: Vec<_> = outputs
@@ -110,6 +113,77 @@ impl Binder<'_> {
         let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new(), view: None });
         let select = Select { subqueries: above, ..Select::plain(from, projection) };
         Ok((select, sort, shown))
+    }
+
+    /// Whether a key uses what is in no select item.
+    fn uses_others(&mut self, distinct: &Select, keys: &[(OrderKey, bool)]) -> bool {
+        let by_value = distinct.projection.iter().map(|p| (p.expr.clone(), self.column_expr(p.id))).collect();
+        let mut items = Items { by_value, own: self.columns_in(distinct), missing: None };
+        for (key, _) in keys {
+            if let OrderKey::Hidden(expr) = key {
+                items.put_in(&mut expr.clone(), &distinct.subqueries);
+                let used: BTreeSet<_> = expr.columns().into_iter().collect();
+                let of_key =
+                    distinct.subqueries.iter().filter(|subquery| used.contains(&subquery.id.index()));
+                of_key.for_each(|subquery| items.put_in_subquery(&mut subquery.clone()));
+            }
+        }
+        items.missing.is_some()
+    }
+
+    /// Each of the distinct rows has the keys of one of the rows that it stands for.
+    fn order_by_any(
+        &mut self,
+        mut rows: Select,
+        outputs: Vec<ColumnId>,
+        keys: Vec<(OrderKey, bool)>,
+    ) -> (Select, Vec<SortKey>, Vec<ColumnId>) {
+        rows.distinct = false;
+        let projected =
+            |binder: &mut Self, id| Projected { id: binder.copy_column(id), expr: binder.column_expr(id) };
+        let groups: Vec<_> = outputs.iter().map(|id| projected(self, *id)).collect();
+        let mut projection: Vec<_> = groups.iter().map(|group| projected(self, group.id)).collect();
+        let shown: Vec<_> = projection.iter().map(|p| p.id).collect();
+        let (mut outputs, mut aggregates) = (outputs, Vec::new());
+        let mut sort = Vec::with_capacity(keys.len());
+        for (key, descending) in keys {
+            let column = match key {
+                OrderKey::Item(item) => shown[item],
+                OrderKey::Hidden(expr) => {
+                    let below = self.add_projected("", &expr);
+                    rows.projection.push(Projected { id: below, expr });
+                    outputs.push(below);
+                    let arg = self.column_expr(below);
+                    let id = self.add_projected("", &arg);
+                    self.columns[id].nullable = true;
+                    aggregates.push(Aggregate {
+                        id,
+                        function: AggregateFunction::AnyValue,
+                        args: vec![arg],
+                        distinct: false,
+                        order_by: Vec::new(),
+                        separator: "".into(),
+                    });
+                    let key = projected(self, id);
+                    let id = key.id;
+                    projection.push(key);
+                    id
+                }
+            };
+            if !sort.iter().any(|key: &SortKey| key.column == column) {
+                sort.push(SortKey { column, descending });
+            }
+        }
+        let query = QueryExpr {
+            ctes: Vec::new(),
+            body: QueryBody::Select(Box::new(rows)),
+            order_by: Vec::new(),
+            limit: None,
+            outputs,
+        };
+        let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new(), view: None });
+        let aggregation = Some(Aggregation { keys: groups, aggregates, rollup: false });
+        (Select { aggregation, ..Select::plain(from, projection) }, sort, shown)
     }
 
     fn columns_in(&mut self, select: &Select) -> HashSet<ColumnId> {

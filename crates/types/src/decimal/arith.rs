@@ -271,6 +271,13 @@ impl Decimal {
     }
 
     /// The nearest double.
+    /// The whole number, and millionths of what is behind the point, rounded: a million of them, perhaps.
+    pub fn whole_and_micros(&self) -> Option<(i64, i64)> {
+        let whole = self.truncate(0);
+        let fraction = self.sub(&whole).ok()?.rescale(6).ok()?.as_i128()?;
+        Some((whole.to_i64()?, i64::try_from(fraction).ok()?))
+    }
+
     pub fn to_f64(&self) -> f64 {
         /// Powers of ten that a double holds exactly.
         const EXACT: [f64; 23] = [

@@ -16,7 +16,9 @@ use crate::json::{self, Json, JsonRef, Node};
 use crate::members::NO_MEMBER;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
-use crate::temporal::{self, DAY, MAX_DATETIME, Parsed, SECOND, ZERO_DATETIME, ZeroDates, date_of, time_of};
+use crate::temporal::{
+    self, Civil, DAY, MAX_DATETIME, Parsed, SECOND, ZERO_DATETIME, ZeroDates, date_of, time_of,
+};
 use crate::text::printable;
 
 /// A value of type `from` as one of type `to`, as MySQL converts without being asked.
@@ -32,6 +34,12 @@ pub(crate) fn convert<'a>(
     if *from == SqlType::Json {
         return from_json(value, to, false, ctx);
     }
+    // A year as a date is its first day, whose first moment is no time.
+    let value = match (from, &value) {
+        (SqlType::Year, Datum::Int(year)) if to.is_temporal() => first_of_year(*year),
+        (SqlType::Year, Datum::UInt(year)) if to.is_temporal() => first_of_year(*year as i64),
+        _ => value,
+    };
     match ValueClass::of(to) {
         ValueClass::Null => Ok(value),
         ValueClass::Json => encode_json(&Json::from_sql(&value, from, ctx.time_zone)),
@@ -103,6 +111,11 @@ pub(crate) fn recode<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> Eval
             Err(EvalError::CannotConvertString { value: shown, from: source.name(), to: target.name() })
         }
     }
+}
+
+fn first_of_year<'a>(year: i64) -> Datum<'a> {
+    let first = Civil::checked(year as i32, 1, 1);
+    first.map_or(Datum::Null, |first| Datum::DateTime(first.to_micros()))
 }
 
 /// `CAST(value AS to)`.
@@ -408,8 +421,7 @@ impl DateOfNumber {
             Datum::Double(v) => Decimal::from_f64(*v).ok()?,
             _ => return None,
         };
-        let (micros, second) = (exact.rescale(6).ok()?.as_i128()?, i128::from(SECOND));
-        let (whole, fraction) = (i64::try_from(micros / second).ok()?, (micros % second) as i64);
+        let (whole, fraction) = exact.whole_and_micros()?;
         let (at, has_time) = temporal::datetime_from_number(whole, ZeroDates::REFUSED)?;
         let micros = if has_time { at + fraction } else { at };
         Some(Self { micros, has_time, lost_fraction: !has_time && fraction != 0 })
@@ -508,11 +520,10 @@ fn to_time(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<O
                 Datum::Decimal(v) => Some(v.clone()),
                 _ => Decimal::from_f64(to_double(value, from, ctx)?).ok(),
             };
-            let micros = decimal.and_then(|v| v.rescale(6).ok()?.as_i128());
-            let second = i128::from(SECOND);
-            micros.and_then(|micros| {
-                let whole = number(i64::try_from(micros / second).ok())?;
-                Some(Parsed { micros: whole.micros + (micros % second) as i64, ..whole })
+            decimal.and_then(|v| {
+                let (whole, fraction) = v.whole_and_micros()?;
+                let whole = number(Some(whole))?;
+                Some(Parsed { micros: whole.micros + fraction, ..whole })
             })
         }
         Datum::Null => return Ok(None),

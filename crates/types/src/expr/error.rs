@@ -46,6 +46,9 @@ pub enum EvalError {
     /// 1441
     #[error("Datetime function: {0} field overflow")]
     DatetimeOverflow(&'static str),
+    /// 6527; `kind` is `TIME`, `DATE` or `DATETIME`.
+    #[error("{kind} value is out of range in '{call}'")]
+    TemporalRange { kind: &'static str, call: String },
     /// 1301
     #[error("Result of {}() was larger than max_allowed_packet ({limit}) - truncated", .function.to_lowercase())]
     ResultTooLarge { function: &'static str, limit: u64 },
@@ -271,6 +274,7 @@ impl EvalError {
             Self::ZlibBuffer => 1258,
             Self::ZlibData => 1259,
             Self::DatetimeOverflow(_) => 1441,
+            Self::TemporalRange { .. } => 6527,
             Self::ResultTooLarge { .. } => 1301,
             Self::InvalidLogarithm => 3020,
             Self::ParameterCount(_) => 1582,

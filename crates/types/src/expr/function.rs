@@ -274,7 +274,7 @@ functions! {
     AddTime ["ADDTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::add_time;
     SubTime ["SUBTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::sub_time;
     DateFormat ["DATE_FORMAT"] 2..=2, [DateTime, Chars], Ret::Ascii(ret::len_date_format), Partial, Statement, func::temporal::date_format;
-    TimeFormat ["TIME_FORMAT"] 2..=2, [Time, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::time_format;
+    TimeFormat ["TIME_FORMAT"] 2..=2, [Any, Chars], Ret::Ascii(ret::len_date_format), Partial, Immutable, func::temporal::time_format;
     GetFormat ["GET_FORMAT"] 2..=2, [Chars], Ret::Ascii(ret::len_17), Partial, Immutable, func::temporal::get_format;
     StrToDate ["STR_TO_DATE"] 2..=2, [Chars], Ret::Custom(ret::str_to_date), Partial, Immutable, func::temporal::str_to_date;
     UnixTimestamp ["UNIX_TIMESTAMP"] 0..=1, [Moment], Ret::Custom(ret::unix_timestamp), Partial, Statement, func::temporal::unix_timestamp;

@@ -323,6 +323,10 @@ impl Typer {
     /// Wraps an expression in an implicit conversion, if it needs one. Lengths, widths and scales alone need none
     /// unless values would look different.
     pub fn convert(&self, expr: Expr, to: SqlType) -> Expr {
+        // NULL has no type of its own that a value could be brought to.
+        if to == SqlType::Null {
+            return expr;
+        }
         if let Some(number) = arith::hybrid_number(&expr)
             && matches!(ValueClass::of(&to), ValueClass::Int | ValueClass::Decimal | ValueClass::Double)
         {

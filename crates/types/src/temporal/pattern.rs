@@ -28,16 +28,24 @@ pub fn date_format(datetime: i64, pattern: &str, locale: &Locale, to: &mut Vec<u
     valid
 }
 
-/// TIME_FORMAT(time, pattern), appended. Date specifiers give NULL in MySQL: `false`, and then nothing of use
-/// was appended.
-pub fn time_format(time: i64, pattern: &str, to: &mut Vec<u8>) -> bool {
+/// TIME_FORMAT(time, pattern), appended; of a time with a date, that shows in some specifiers. Other ones of dates give NULL in MySQL:
+/// `false`, and then nothing of use was appended.
+pub fn time_format(time: i64, date: Option<i32>, pattern: &str, locale: &Locale, to: &mut Vec<u8>) -> bool {
     let clock = Clock::from_micros(time);
+    let date = date.map(|days| (days, Civil::from_days(days)));
     let mut valid = true;
     if time < 0 {
         to.push(b'-');
     }
     each_specifier(pattern, to, |specifier, to| {
         if write_clock_part(specifier, clock, to) {
+            return;
+        }
+        if let Some((days, civil)) = date
+            && (matches!(specifier, 'c' | 'e' | 'd' | 'm' | 'y' | 'Y')
+                || matches!(specifier, 'b' | 'M') && civil.month > 0)
+        {
+            write_date_part(specifier, days, civil, locale, to);
             return;
         }
         match specifier {
@@ -193,7 +201,7 @@ pub fn str_to_date(text: &str, pattern: &str, zeros: ZeroDates) -> Option<(StrTo
     let (kind, _) = str_to_date_kind(pattern);
     let left = !rest.trim_ascii().is_empty();
     let mut hour = scanned.hour;
-    if scanned.twelve_hours || scanned.pm.is_some() {
+    if scanned.twelve_hours {
         if !(1..=12).contains(&hour) {
             return None;
         }
@@ -329,6 +337,8 @@ fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [
             to.micro = value * 10u32.pow(6 - (text.len() - rest.len()) as u32);
             rest
         }
+        // Behind an hour of twelve alone.
+        b'p' if !to.twelve_hours => return None,
         b'p' => {
             let (half, rest) = scan_name(text, ["AM", "PM"].into_iter(), None)?;
             to.pm = Some(half == 2);

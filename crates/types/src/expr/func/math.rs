@@ -193,7 +193,7 @@ fn logarithm<'a>(valid: bool, value: impl FnOnce() -> f64, ctx: &EvalContext) ->
     if valid {
         return Ok(Datum::Double(value()));
     }
-    ctx.note(&EvalError::InvalidLogarithm);
+    ctx.warn(EvalError::InvalidLogarithm)?;
     Ok(Datum::Null)
 }
 

@@ -50,8 +50,9 @@ pub(crate) fn unhex<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> 
     match decoded {
         Some(decoded) => Ok(make(false, decoded)),
         None => {
-            let value = String::from_utf8_lossy(text).into_owned();
-            ctx.note(&EvalError::IncorrectForFunction { kind: "string", value, function: "unhex" });
+            // MySQL shows it as a literal.
+            let value = format!("'{}'", String::from_utf8_lossy(text));
+            ctx.warn(EvalError::IncorrectForFunction { kind: "string", value, function: "unhex" })?;
             Ok(Datum::Null)
         }
     }

@@ -19,7 +19,7 @@ type Args<'x, 'a> = &'x mut [Datum<'a>];
 /// NULL and warning 1301 for a result that would not fit a packet.
 #[cold]
 pub(crate) fn too_large<'a>(function: &'static str, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    ctx.note(&EvalError::ResultTooLarge { function, limit: ctx.max_allowed_packet });
+    ctx.warn(EvalError::ResultTooLarge { function, limit: ctx.max_allowed_packet })?;
     Ok(Datum::Null)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::datum::Datum;
 use crate::decimal::Decimal;
+use crate::expr::coerce::cast;
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::text::{bytes, chars, from_buffer};
@@ -110,8 +111,18 @@ pub(crate) fn to_seconds<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) 
     Ok(day_arg(args).map_or(Datum::Null, seconds))
 }
 
-pub(crate) fn from_days<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(temporal::from_days(int(&args[0])).map_or(Datum::Null, Datum::Date))
+pub(crate) fn from_days<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    match temporal::from_days(int(&args[0])) {
+        Some(days) => Ok(Datum::Date(days)),
+        None => out_of_range("DATE", info, ctx),
+    }
+}
+
+/// NULL and warning 6527 for what no date or time is.
+#[cold]
+fn out_of_range<'a>(kind: &'static str, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    ctx.warn(EvalError::TemporalRange { kind, call: info.text.to_string() })?;
+    Ok(Datum::Null)
 }
 
 pub(crate) fn last_day<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
@@ -157,7 +168,7 @@ pub(crate) fn clipped_time<'a>(time: i64, ctx: &EvalContext) -> EvalResult<Datum
         let mut value = Vec::new();
         temporal::write_time(time, 0, &mut value);
         let value = String::from_utf8_lossy(&value).into_owned();
-        ctx.note(&EvalError::TruncatedValue { kind: "time", value });
+        ctx.warn(EvalError::TruncatedValue { kind: "time", value })?;
     }
     Ok(Datum::Time(time.clamp(-MAX_TIME, MAX_TIME)))
 }
@@ -178,6 +189,12 @@ pub(crate) fn sec_to_time<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let time = seconds(&args[0]).clamp(i64::MIN / 2, i64::MAX / 2);
+    if let Datum::Int(number) = &args[0]
+        && time.abs() > MAX_TIME
+    {
+        ctx.warn(EvalError::TruncatedValue { kind: "time", value: number.to_string() })?;
+        return Ok(Datum::Time(time.clamp(-MAX_TIME, MAX_TIME)));
+    }
     clipped_time(ctx.sql_mode.excess_digits().time(time, result_fsp(info)), ctx)
 }
 
@@ -187,12 +204,46 @@ pub(crate) fn date_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -
 }
 
 /// Both must be times, or both dates with times.
-pub(crate) fn time_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    match (&args[0], &args[1]) {
+pub(crate) fn time_diff<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let first = time_or_moment(&args[0], &info.arg_types[0], ctx)?;
+    let second = time_or_moment(&args[1], &info.arg_types[1], ctx)?;
+    match (first, second) {
         (Datum::Time(a), Datum::Time(b)) | (Datum::DateTime(a), Datum::DateTime(b)) => {
             clipped_time(a - b, ctx)
         }
         _ => Ok(Datum::Null),
+    }
+}
+
+/// A TIME or a DATETIME, whichever a text or a number says.
+fn time_or_moment(value: &Datum<'_>, ty: &SqlType, ctx: &EvalContext) -> EvalResult<Datum<'static>> {
+    /// `838:59:59`: a larger number is a date.
+    const LAST_TIME: f64 = 8_385_959.0;
+    let is_moment = match value {
+        Datum::Null | Datum::Time(_) | Datum::DateTime(_) => return Ok(value.clone().into_owned()),
+        Datum::Date(_) => return Ok(Datum::DateTime(micros(value))),
+        Datum::Int(v) => *v as f64 > LAST_TIME,
+        Datum::UInt(v) => *v as f64 > LAST_TIME,
+        Datum::Float(v) => f64::from(*v) > LAST_TIME,
+        Datum::Double(v) => *v > LAST_TIME,
+        Datum::Decimal(v) => v.to_f64().trunc() > LAST_TIME,
+        text => is_moment(bytes(text), ctx.time_zone),
+    };
+    let to = if is_moment { SqlType::DateTime { fsp: 6 } } else { SqlType::Time { fsp: 6 } };
+    cast(value.clone().into_owned(), ty, &to, ctx)
+}
+
+/// Whether TIMEDIFF and TIME_FORMAT read a text as a date, also if it is none that there is.
+fn is_moment(text: &[u8], zone: TimeZone) -> bool {
+    let text = text.trim_ascii_start();
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let is_date = || temporal::parse_datetime(text, zone, ZeroDates::ALLOWED).is_some();
+    match text.get(digits) {
+        Some(b'-' | b'/' | b'^' | b'@') => true,
+        Some(b':') => digits == 4 && is_date(),
+        Some(b'.') if digits <= 4 => text.iter().filter(|b| **b == b'.').count() > 1 && is_date(),
+        Some(b' ') if digits <= 2 => false,
+        _ => digits >= 12 || (digits == 6 || digits == 8) && is_date(),
     }
 }
 
@@ -216,14 +267,13 @@ fn shift_time<'a>(
         sum.filter(|sum| (temporal::MIN_DATETIME..=temporal::MAX_DATETIME).contains(sum))
     };
     match &args[0] {
-        Datum::Time(time) if (time + shift).abs() > MAX_TIME => {
-            ctx.warn(EvalError::DatetimeOverflow("time"))?;
-            Ok(Datum::Null)
-        }
+        Datum::Time(time) if (time + shift).abs() > MAX_TIME => out_of_range("TIME", info, ctx),
         Datum::Time(time) => Ok(Datum::Time(time + shift)),
-        Datum::Date(_) | Datum::DateTime(_) => {
-            Ok(datetime(micros(&args[0])).map_or(Datum::Null, Datum::DateTime))
-        }
+        Datum::Date(_) | Datum::DateTime(_) => match (micros(&args[0]), datetime(micros(&args[0]))) {
+            (_, Some(sum)) => Ok(Datum::DateTime(sum)),
+            (value, None) if has_zero_date(value) => Ok(Datum::Null),
+            (_, None) => out_of_range("DATETIME", info, ctx),
+        },
         text => {
             let parsed = temporal::parse_datetime(bytes(text), ctx.time_zone, ZeroDates::ALLOWED)
                 .filter(|_| has_date(bytes(text)));
@@ -234,16 +284,19 @@ fn shift_time<'a>(
             let mut result = Vec::new();
             let fraction = |micros: i64| if micros % SECOND == 0 { 0 } else { 6 };
             if let Some(parsed) = parsed {
-                let Some(sum) = datetime(parsed.micros) else { return Ok(Datum::Null) };
+                let Some(sum) = datetime(parsed.micros) else { return out_of_range("DATETIME", info, ctx) };
                 temporal::write_datetime(sum, fraction(sum), &mut result);
             } else {
                 let Some(parsed) = temporal::parse_time(bytes(text), ctx.time_zone) else {
                     ctx.note(&EvalError::TruncatedValue { kind: "time", value: info.text.to_string() });
                     return Ok(Datum::Null);
                 };
-                let Datum::Time(sum) = clipped_time(parsed.micros + shift, ctx)? else {
-                    return Ok(Datum::Null);
-                };
+                let sum = parsed.micros + shift;
+                if sum.abs() > MAX_TIME {
+                    let call = info.text.to_string();
+                    ctx.warn(EvalError::TemporalRange { kind: "TIME", call })?;
+                }
+                let sum = sum.clamp(-MAX_TIME, MAX_TIME);
                 temporal::write_time(sum, fraction(sum), &mut result);
             }
             Ok(from_buffer(result))
@@ -278,9 +331,18 @@ fn formatted<'a>(datetime: i64, pattern: &str, ctx: &EvalContext) -> Datum<'a> {
     from_buffer(result)
 }
 
-pub(crate) fn time_format<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn time_format<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let (time, date) = match time_or_moment(&args[0], &info.arg_types[0], ctx)? {
+        Datum::Time(time) => (time, None),
+        Datum::DateTime(moment) => (temporal::time_of(moment), Some(date_of(moment))),
+        _ => return Ok(Datum::Null),
+    };
     let mut result = Vec::new();
-    let valid = temporal::time_format(micros(&args[0]), chars(&args[1]), &mut result);
+    let valid = temporal::time_format(time, date, chars(&args[1]), ctx.locale, &mut result);
     Ok(if valid && !chars(&args[1]).is_empty() { from_buffer(result) } else { Datum::Null })
 }
 

@@ -89,6 +89,11 @@ impl Typer {
                 .map(|(at, arg)| if at == 0 { self.weighed(arg) } else { Ok(arg) })
                 .collect::<EvalResult<_>>()?,
             Function::TimeDiff => self.time_pair(args),
+            Function::TimeFormat => args
+                .into_iter()
+                .enumerate()
+                .map(|(at, arg)| if at == 0 { self.time_or_moment(arg) } else { arg })
+                .collect(),
             Function::AddTime | Function::SubTime => {
                 args.into_iter().map(|arg| self.time_or_text(arg)).collect()
             }
@@ -264,9 +269,24 @@ impl Typer {
         let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
         let with_date = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Date | ValueClass::DateTime);
         let class = if args.iter().any(with_date) { ArgClass::DateTime } else { ArgClass::Time };
-        args.into_iter()
-            .map(|arg| if arg.ty.is_temporal() && !with_date(&arg) { arg } else { self.argument(arg, class) })
-            .collect()
+        let of_class = |arg: Expr| match class {
+            // Beside what is no date, a text or a number says itself whether it is one.
+            ArgClass::Time => self.time_or_moment(arg),
+            _ if arg.ty.is_temporal() && !with_date(&arg) => arg,
+            _ => self.argument(arg, class),
+        };
+        args.into_iter().map(of_class).collect()
+    }
+
+    /// What is a time or a date as it is, which a text or a number says itself.
+    fn time_or_moment(&self, arg: Expr) -> Expr {
+        let arg = self.session_time(arg);
+        match ValueClass::of(&arg.ty) {
+            ValueClass::Text | ValueClass::Bytes => arg,
+            ValueClass::Int | ValueClass::Decimal | ValueClass::Double if arg.ty != SqlType::Year => arg,
+            _ if arg.ty.is_temporal() => arg,
+            _ => self.argument(arg, ArgClass::Time),
+        }
     }
 
     /// Brings the string arguments under one collation, or all to bytes.
@@ -423,9 +443,7 @@ impl Typer {
                 (self.convert(date, SqlType::DateTime { fsp: 0 }), SqlType::DateTime { fsp: amount_fsp })
             }
             SqlType::DateTime { fsp } => (date, SqlType::DateTime { fsp: fsp.max(amount_fsp) }),
-            SqlType::Time { fsp } if !is_of_months(unit) => {
-                (date, SqlType::Time { fsp: fsp.max(amount_fsp) })
-            }
+            SqlType::Time { fsp } if is_of_time(unit) => (date, SqlType::Time { fsp: fsp.max(amount_fsp) }),
             _ if date.ty.is_string() || date.ty.is_bytes() || date.ty == SqlType::Null => {
                 let text = self.argument(date, ArgClass::Chars);
                 (text, SqlType::VarChar { len: 29, collation: self.connection_collation })
@@ -460,13 +478,6 @@ fn check_xpath(xpath: &Expr) -> EvalResult<()> {
     }
 }
 
-/// Whether adding such an interval needs a date.
-fn is_of_months(unit: IntervalUnit) -> bool {
-    use IntervalUnit as U;
-    matches!(unit, U::Month | U::Quarter | U::Year | U::YearMonth)
-}
-
-/// Whether EXTRACT of it looks at the time of day alone.
 /// As what GREATEST and LEAST read texts and numbers that stand beside dates; they give a text of that.
 fn date_beside_others(args: &[Expr]) -> Option<SqlType> {
     let mut dates = args.iter().map(|arg| arg.ty).filter(SqlType::is_date_like);
@@ -484,6 +495,7 @@ fn date_beside_others(args: &[Expr]) -> Option<SqlType> {
     }
 }
 
+/// Whether it is of the time of day alone: EXTRACT looks at nothing else, and what is added to a TIME leaves it one.
 fn is_of_time(unit: IntervalUnit) -> bool {
     use IntervalUnit as U;
     !unit.is_whole_days() && !matches!(unit, U::DayMicrosecond | U::DaySecond | U::DayMinute | U::DayHour)

@@ -133,7 +133,7 @@ pub(crate) fn sec_to_time(_: &Typer, args: &[Expr]) -> TypeResult {
 }
 
 pub(crate) fn time_diff(_: &Typer, args: &[Expr]) -> TypeResult {
-    Ok(SqlType::Time { fsp: fsp_of(&args[0].ty).max(fsp_of(&args[1].ty)) })
+    Ok(SqlType::Time { fsp: fsp_of_expr(&args[0]).max(fsp_of_expr(&args[1])) })
 }
 
 /// ADDTIME, SUBTIME: the type of what is added to; a string stays one.
