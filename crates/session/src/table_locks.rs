@@ -260,6 +260,10 @@ impl Session {
             }
             _ => {}
         }
+        // With the last of them the locks end, as in MySQL.
+        if names.is_empty() {
+            self.locked = None;
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::{AlterRest, Alteration, IndexesAhead, NewForeignKeys, ScanRequest, TableHandle, Txn};
-use avocet_point::rules_of;
+use avocet_point::{implicit_default, rules_of};
 use avocet_sql::kept;
 use avocet_sql::kept::allowed::check_for_old_rows;
 use avocet_sql::parse::ast::ObjectName;
@@ -26,7 +26,7 @@ use draft::turn;
 use super::{check_name, checks, columns, functional, generated, how, indexes, kept_keys, partitions};
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
-use crate::state::Session;
+use crate::state::{Level, Session};
 use crate::store::Storing;
 
 /// How many rows a copy has, and how many it is to be without.
@@ -545,6 +545,30 @@ impl Session {
         Ok(CopiedRows { rows: bulk.finish(txn)?, left_out })
     }
 
+    /// What a row has that had NULL in a column that takes none now; an error in strict mode.
+    fn instead_of_null(
+        &mut self,
+        column: &ColumnDef,
+        was: &SqlType,
+        storing: &Storing,
+        number: u64,
+    ) -> Result<Value, SqlError> {
+        let truncated = || ErrorCode::WARN_DATA_TRUNCATED.with(&[&column.name, &number]);
+        let keeps_type = match (was, &column.ty) {
+            (SqlType::VarChar { collation: was, .. }, SqlType::VarChar { collation, .. }) => was == collation,
+            (was, ty) => was == ty,
+        };
+        match implicit_default(&column.ty).filter(|_| !storing.convert.strict) {
+            Some(value) => {
+                let SqlError { errno, message, .. } = truncated();
+                self.warn(Level::Warning, errno, message);
+                Ok(value)
+            }
+            None if keeps_type || !storing.convert.strict => Err(ErrorCode::INVALID_USE_OF_NULL.with(&[])),
+            None => Err(truncated()),
+        }
+    }
+
     fn copied_row(
         &mut self,
         draft: &Draft,
@@ -565,7 +589,8 @@ impl Session {
                 Some(at) => {
                     let (value, ty) = old_value(*at);
                     if value.is_null() && !column.nullable {
-                        return Err(ErrorCode::INVALID_USE_OF_NULL.with(&[]));
+                        row.push(self.instead_of_null(column, &ty, storing, number)?);
+                        continue;
                     }
                     // A string that is too long counts as data that is cut.
                     let storing = if ty == column.ty { &unchanged } else { storing };

@@ -88,15 +88,13 @@ impl Binder<'_> {
         if self.block().in_aggregate {
             return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
         }
-        self.block().in_aggregate = true;
+        let block = self.block();
+        (block.in_aggregate, block.names_outer_item) = (true, false);
         let parts = self.aggregate_parts(call, function);
         self.block().in_aggregate = false;
         let mut aggregate = parts?;
-        let depth = self.owner_of(&aggregate);
+        let depth = self.place_of(&aggregate).ok_or_else(|| ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]))?;
         let owner = &self.blocks[depth];
-        if !owner.clause.allows_aggregates() || (owner.in_aggregate && depth + 1 < self.blocks.len()) {
-            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
-        }
         let hash = hash_of(&aggregate);
         let alike = owner.alike_aggregates.get(&hash).into_iter().flatten();
         let id = match alike.map(|at| &owner.aggregates[*at]).find(|a| same_aggregate(a, &aggregate)) {
@@ -234,9 +232,24 @@ impl Binder<'_> {
         })
     }
 
-    /// The block that an aggregate belongs to: the innermost one of whose columns it is made. One over nothing but outer
-    /// columns is the outer block's (manual, 14.19.1).
-    fn owner_of(&self, aggregate: &Aggregate) -> usize {
+    /// The block that an aggregate belongs to: the one of its columns, or where aggregates may not be there, the next one within that
+    /// allows them; one without columns to the innermost that does.
+    fn place_of(&self, aggregate: &Aggregate) -> Option<usize> {
+        let innermost = self.blocks.len() - 1;
+        let allows = |depth: &usize| {
+            let block = &self.blocks[*depth];
+            block.clause.allows_aggregates() && !(block.in_aggregate && *depth < innermost)
+        };
+        match self.owner_of(aggregate) {
+            // What an item of an outer block is called is a value here.
+            _ if self.blocks[innermost].names_outer_item => Some(innermost).filter(allows),
+            Some(depth) => (depth..=innermost).find(allows),
+            None => (0..=innermost).rev().find(allows),
+        }
+    }
+
+    /// The innermost block of whose columns an aggregate is made. One over nothing but outer columns is the outer block's (manual, 14.19.1).
+    fn owner_of(&self, aggregate: &Aggregate) -> Option<usize> {
         let innermost = self.blocks.len() - 1;
         let owns = |depth: usize, id: ColumnId| {
             let block = &self.blocks[depth];
@@ -245,7 +258,7 @@ impl Binder<'_> {
         let owner = |id: ColumnId| (0..=innermost).rev().find(|depth| owns(*depth, id));
         let order = aggregate.order_by.iter().map(|(expr, _)| expr);
         let columns = aggregate.args.iter().chain(order).flat_map(Expr::columns);
-        columns.filter_map(|index| owner(ColumnId(index as u32))).max().unwrap_or(innermost)
+        columns.filter_map(|index| owner(ColumnId(index as u32))).max()
     }
 }
 

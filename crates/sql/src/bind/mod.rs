@@ -401,6 +401,9 @@ impl<'a> Binder<'a> {
             }
             if let Some(expr) = self.resolve_in(depth, name)? {
                 self.note_column(depth, name, span, &expr);
+                if depth + 1 < self.blocks.len() && !matches!(self.blocks[depth].find(name), Ok(Some(_))) {
+                    self.block().names_outer_item = true;
+                }
                 for id in expr.columns() {
                     self.cross(depth, ColumnId(id as u32));
                 }

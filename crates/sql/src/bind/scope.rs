@@ -101,6 +101,8 @@ pub struct Block {
     pub subqueries: Vec<BlockSubquery>,
     /// Inside of an aggregate's arguments.
     pub in_aggregate: bool,
+    /// An argument of the aggregate that is being bound names a select item of an outer block.
+    pub names_outer_item: bool,
     /// Inside of a window function's arguments or specification.
     pub in_window: bool,
     /// Expressions of GROUP BY, once bound, for HAVING's preference.
@@ -132,6 +134,7 @@ impl Block {
             alike_aggregates: HashMap::new(),
             subqueries: Vec::new(),
             in_aggregate: false,
+            names_outer_item: false,
             in_window: false,
             group_names: Vec::new(),
             recursive: None,
