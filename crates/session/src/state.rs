@@ -286,6 +286,14 @@ impl Session {
     pub(super) fn enter_database(&mut self, database: Option<&str>) {
         if self.database.as_deref() != database {
             self.left_database = Some(std::mem::replace(&mut self.database, database.map(str::to_owned)));
+            self.tell_database();
+        }
+    }
+
+    /// What DATABASE() is in the statement that runs.
+    fn tell_database(&mut self) {
+        if let Some(context) = Arc::get_mut(&mut self.context) {
+            context.session.database.clone_from(&self.database);
         }
     }
 
@@ -297,6 +305,7 @@ impl Session {
                 |name: &String| catalog.database(name).is_some() || super::schemas::is_virtual(name);
             // It may be the one that the statement has dropped.
             self.database = before.filter(is_there);
+            self.tell_database();
         }
     }
 

@@ -165,8 +165,10 @@ impl Session {
             }
             _ => false,
         };
+        // What is dropped is named as it is, whatever it is called by.
+        let drops = matches!(kind, StatementKind::DropTable { .. });
         let mode_of = |table: &TableUse| {
-            let of = |name: &&LockedName| self.is_of(name, table);
+            let of = |name: &&LockedName| self.is_of(name, table) || drops && self.is_table_of(name, table);
             names.iter().filter(of).map(|name| name.mode).max()
         };
         for table in facts.reads.iter().filter(|table| !self.needs_no_lock(table)) {
@@ -223,9 +225,12 @@ impl Session {
     }
 
     fn is_of(&self, name: &LockedName, table: &TableUse) -> bool {
+        self.is_table_of(name, table) && (name.is_view || table.called() == name.called)
+    }
+
+    fn is_table_of(&self, name: &LockedName, table: &TableUse) -> bool {
         table.database.as_deref().or(self.database.as_deref()) == Some(&*name.database)
             && table.table == name.table
-            && (name.is_view || table.called() == name.called)
     }
 
     /// A definition has changed under the session's locks: a table has another name, or none.

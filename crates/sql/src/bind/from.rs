@@ -215,6 +215,7 @@ impl Binder<'_> {
         let star = query.outputs.clone();
         self.label_columns(&star, &alias, function.as_ref(), can_merge(&query));
         let keys = keys_of(&query);
+        self.block().dependences.add_query(&query);
         let first = self.push_scope_table(alias.clone(), &star, keys);
         Ok(Bound { from: From::Derived(Derived { query, alias, outer, view: None }), first, star })
     }
@@ -238,8 +239,10 @@ impl Binder<'_> {
 
     fn join(&mut self, ast: &ast::Join) -> Result<Bound, SqlError> {
         let before = self.block().partitions.len();
+        let first_dependence = self.block().dependences.len();
         let left = self.table_ref(&ast.left)?;
         let of_left = self.block().partitions.len();
+        let middle_dependence = self.block().dependences.len();
         let right = self.table_ref(&ast.right)?;
         let split = right.first;
         let swapped = ast.kind == ast::JoinKind::Right;
@@ -269,6 +272,9 @@ impl Binder<'_> {
             _ => on,
         };
         if kind == JoinKind::Left {
+            let inner =
+                if swapped { first_dependence..middle_dependence } else { middle_dependence..usize::MAX };
+            self.block().dependences.complement(inner);
             let range = if swapped { left.first..split } else { split..self.block().tables.len() };
             if let Some(on) = &on {
                 let block = self.block();

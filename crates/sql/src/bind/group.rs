@@ -303,6 +303,7 @@ fn determined_columns(binder: &mut Binder<'_>, keys: &[Expr], filter: Option<&Ex
                 determined.insert(*column);
             }
         }
+        block.dependences.extend(&mut determined);
         for table in &block.tables {
             let found = table.keys.iter().any(|key| key.iter().all(|id| determined.contains(id)));
             if found {

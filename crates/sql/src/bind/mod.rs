@@ -20,6 +20,7 @@
 
 mod aggregate;
 mod catalog;
+mod dependences;
 mod distinct;
 mod equalities;
 mod expr;

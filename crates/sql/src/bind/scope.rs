@@ -6,6 +6,7 @@ use std::sync::Arc;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 
+use crate::bind::dependences::Dependences;
 use crate::bind::equalities::Equality;
 use crate::parse::ast::{Ident, WindowSpec};
 use crate::plan::{Aggregate, ColumnId, CteId, Subquery, WindowFunction};
@@ -84,6 +85,8 @@ pub struct Block {
     pub partitions: Vec<Expr>,
     /// Of the conditions of joins.
     pub equalities: Vec<Equality>,
+    /// Of the derived tables' columns.
+    pub dependences: Dependences,
     /// The block's FROM is not complete and what is being bound must not see it.
     pub hidden: bool,
     pub clause: Clause,
@@ -123,6 +126,7 @@ impl Block {
             tables: Vec::new(),
             partitions: Vec::new(),
             equalities: Vec::new(),
+            dependences: Dependences::default(),
             hidden: false,
             clause: Clause::From,
             aliases: Vec::new(),

@@ -103,7 +103,7 @@ fn constant_as(value: &Value, ty: &SqlType) -> Option<ArrayRef> {
             }
             Datum::Decimal(scaled)
         }
-        (Datum::Null, _) => return None,
+        (Datum::Null, _) | (_, SqlType::Null) => return None,
         (value, _) => value.clone(),
     };
     let fits = match (&value, ty) {

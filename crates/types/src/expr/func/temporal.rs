@@ -227,7 +227,16 @@ fn time_or_moment(value: &Datum<'_>, ty: &SqlType, ctx: &EvalContext) -> EvalRes
         Datum::Float(v) => f64::from(*v) > LAST_TIME,
         Datum::Double(v) => *v > LAST_TIME,
         Datum::Decimal(v) => v.to_f64().trunc() > LAST_TIME,
-        text => is_moment(bytes(text), ctx.time_zone),
+        text => {
+            let is_moment = is_moment(bytes(text), ctx.time_zone);
+            if is_moment
+                && let Some(zero) = temporal::parse_datetime(bytes(text), ctx.time_zone, ZeroDates::ALLOWED)
+                && has_zero_date(zero.micros)
+            {
+                return Ok(Datum::DateTime(zero.micros));
+            }
+            is_moment
+        }
     };
     let to = if is_moment { SqlType::DateTime { fsp: 6 } } else { SqlType::Time { fsp: 6 } };
     cast(value.clone().into_owned(), ty, &to, ctx)
@@ -239,7 +248,7 @@ fn is_moment(text: &[u8], zone: TimeZone) -> bool {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let is_date = || temporal::parse_datetime(text, zone, ZeroDates::ALLOWED).is_some();
     match text.get(digits) {
-        Some(b'-' | b'/' | b'^' | b'@') => true,
+        Some(b'-' | b'/' | b'^' | b'@') => digits > 0,
         Some(b':') => digits == 4 && is_date(),
         Some(b'.') if digits <= 4 => text.iter().filter(|b| **b == b'.').count() > 1 && is_date(),
         Some(b' ') if digits <= 2 => false,

@@ -88,7 +88,7 @@ impl Typer {
                 .enumerate()
                 .map(|(at, arg)| if at == 0 { self.weighed(arg) } else { Ok(arg) })
                 .collect::<EvalResult<_>>()?,
-            Function::TimeDiff => self.time_pair(args),
+            Function::TimeDiff => args.into_iter().map(|arg| self.time_or_moment(arg)).collect(),
             Function::TimeFormat => args
                 .into_iter()
                 .enumerate()
@@ -262,20 +262,6 @@ impl Typer {
             SqlType::Timestamp { fsp } => self.convert(arg, SqlType::DateTime { fsp }),
             _ => arg,
         }
-    }
-
-    /// TIMEDIFF takes two times or two datetimes; strings are read as what the other one is, or as times.
-    fn time_pair(&self, args: Vec<Expr>) -> Vec<Expr> {
-        let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
-        let with_date = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Date | ValueClass::DateTime);
-        let class = if args.iter().any(with_date) { ArgClass::DateTime } else { ArgClass::Time };
-        let of_class = |arg: Expr| match class {
-            // Beside what is no date, a text or a number says itself whether it is one.
-            ArgClass::Time => self.time_or_moment(arg),
-            _ if arg.ty.is_temporal() && !with_date(&arg) => arg,
-            _ => self.argument(arg, class),
-        };
-        args.into_iter().map(of_class).collect()
     }
 
     /// What is a time or a date as it is, which a text or a number says itself.

@@ -1,0 +1,152 @@
+//! Which columns of a derived table follow from which others, so that they may stand beside GROUP BY of these (manual, 14.19.4).
+//!
+//! A row of a derived table follows from the rows that it is made of, and these from their tables' keys. Each of them has an id of its
+//! own among the columns, as if there were a column of row ids.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use avocet_types::IndexPart;
+use avocet_types::expr::Expr;
+
+use crate::bind::equalities::collect_equalities;
+use crate::plan::walk::column_of;
+use crate::plan::*;
+
+/// All of `to` have one value where all of `from` have.
+#[derive(Clone, Debug)]
+pub(super) struct Dependence {
+    from: Vec<ColumnId>,
+    to: Vec<ColumnId>,
+    /// Also in rows that an outer join complements, where all are NULL.
+    outlives_outer: bool,
+}
+
+/// Those of a block's derived tables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dependences {
+    all: Vec<Dependence>,
+    rows: u32,
+}
+
+impl Dependences {
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Adds to the columns that have one value what follows from them.
+    pub fn extend(&self, determined: &mut BTreeSet<ColumnId>) {
+        for Dependence { from, to, .. } in &self.all {
+            if from.iter().all(|id| determined.contains(id)) {
+                determined.extend(to);
+            }
+        }
+    }
+
+    /// Keeps of the columns of an outer join's inner side, whose dependences are in this range, what holds for rows without a partner.
+    pub fn complement(&mut self, side: Range<usize>) {
+        let mut at = 0;
+        self.all.retain(|dependence| {
+            let is_inner = side.contains(&at);
+            at += 1;
+            !is_inner || dependence.outlives_outer
+        });
+    }
+
+    /// Adds those between the columns of a query, its outputs among them; what its row is called.
+    pub fn add_query(&mut self, query: &QueryExpr) -> ColumnId {
+        let row = self.row();
+        let QueryBody::Select(select) = &query.body else { return row };
+        // A row of totals has no value of what a group is by.
+        if select.aggregation.as_ref().is_some_and(|aggregation| aggregation.rollup) {
+            return row;
+        }
+        let of_from = self.add_from(&select.from);
+        select.filter.iter().for_each(|filter| self.add_equalities(filter));
+        match &select.aggregation {
+            Some(aggregation) => {
+                aggregation.keys.iter().for_each(|key| self.add_computed(key));
+                let keys = aggregation.keys.iter().map(|key| key.id).collect();
+                let aggregates = aggregation.aggregates.iter().map(|aggregate| aggregate.id);
+                self.add(keys, aggregates.chain([row]).collect());
+            }
+            None => self.add(of_from, vec![row]),
+        }
+        select.projection.iter().for_each(|item| self.add_computed(item));
+        let shown: Vec<_> = select.projection.iter().map(|item| item.id).collect();
+        if select.distinct {
+            self.add(query.outputs.clone(), vec![row]);
+        }
+        self.add(vec![row], shown);
+        row
+    }
+
+    fn row(&mut self) -> ColumnId {
+        self.rows += 1;
+        ColumnId(u32::MAX - self.rows)
+    }
+
+    /// What follows from nothing is NULL all the same in a row that an outer join complements.
+    fn add(&mut self, from: Vec<ColumnId>, to: Vec<ColumnId>) {
+        let outlives_outer = !from.is_empty();
+        self.all.push(Dependence { from, to, outlives_outer });
+    }
+
+    fn add_computed(&mut self, item: &Projected) {
+        if item.expr.is_volatile() {
+            return;
+        }
+        let column = column_of(&item.expr);
+        if let Some(column) = column {
+            self.add(vec![item.id], vec![column]);
+        }
+        let from = item.expr.columns().into_iter().map(|column| ColumnId(column as u32)).collect();
+        self.all.push(Dependence { from, to: vec![item.id], outlives_outer: column.is_some() });
+    }
+
+    fn add_equalities(&mut self, condition: &Expr) {
+        let mut found = Vec::new();
+        collect_equalities(condition, &mut found);
+        self.all.extend(found.into_iter().map(|equality| Dependence {
+            from: equality.others,
+            to: vec![equality.column],
+            outlives_outer: equality.is_plain,
+        }));
+    }
+
+    /// What the rows are called that a row of FROM is made of.
+    fn add_from(&mut self, from: &From) -> Vec<ColumnId> {
+        match from {
+            From::Table(scan) => vec![self.add_table(scan)],
+            From::Derived(derived) => vec![self.add_query(&derived.query)],
+            From::Join(join) => {
+                let mut rows = self.add_from(&join.left);
+                let left = self.all.len();
+                rows.extend(self.add_from(&join.right));
+                match (join.kind, &join.on) {
+                    (JoinKind::Inner, Some(on)) => self.add_equalities(on),
+                    (JoinKind::Inner, None) => {}
+                    (JoinKind::Left, _) => self.complement(left..usize::MAX),
+                }
+                rows
+            }
+            From::Dual => Vec::new(),
+            From::Cte(_) => vec![self.row()],
+        }
+    }
+
+    fn add_table(&mut self, scan: &TableScan) -> ColumnId {
+        let row = self.row();
+        let id_of = |part: &IndexPart| {
+            let is_whole = part.prefix_len.is_none() && !scan.table.columns[part.column].nullable;
+            let used = scan.columns.iter().find(|(at, _)| *at == part.column && is_whole)?;
+            Some(used.1)
+        };
+        for index in scan.table.indexes.iter().filter(|index| index.kind.is_unique()) {
+            if let Some(key) = index.parts.iter().map(id_of).collect() {
+                self.add(key, scan.columns.iter().map(|(_, id)| *id).chain([row]).collect());
+            }
+        }
+        row
+    }
+}
