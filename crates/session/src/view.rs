@@ -8,7 +8,7 @@ use avocet_sql::bind::{CatalogView, TableStatistics};
 use avocet_sql::parse::ast::TypeSpec;
 use avocet_sql::parse::ast::VariableScope;
 use avocet_types::error::SqlError;
-use avocet_types::expr::{Expr, Typer};
+use avocet_types::expr::{Expr, ExprKind, Typer};
 use avocet_types::schema::TableDef;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
@@ -84,6 +84,12 @@ impl CatalogView for View<'_> {
 
     fn user_variable(&self, name: &str) -> Expr {
         match self.session.user_variables.get(name) {
+            // A collation of its own counts as a column's does; a literal's would give way to that.
+            Some((value, ty))
+                if ty.collation().is_some_and(|own| own != self.session.settings.connection_collation) =>
+            {
+                Expr::new(ExprKind::Cast(Box::new(Expr::literal(value, ty))), ty, true)
+            }
             Some((value, ty)) => Expr::literal(value, ty),
             None => Expr::null(),
         }

@@ -486,6 +486,7 @@ pub(crate) fn extract<'a>(
                 false => temporal::parse_datetime(text, zone, ZeroDates::ALLOWED),
             };
             let (extracted, truncated) = match date {
+                None if has_separated_date(text) => (None, true),
                 Some(date) => (Some(unit.extract(date.micros)), date.truncated),
                 None => match temporal::parse_time(text, zone) {
                     Some(time) => (Some(unit.extract_time(time.micros)), time.truncated || time.clipped),
@@ -500,6 +501,13 @@ pub(crate) fn extract<'a>(
         }
         other => unit.extract(micros(other)),
     }))
+}
+
+/// What parts a date comes first: it is no time, also if there is no such date.
+fn has_separated_date(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && matches!(text.get(digits), Some(b'-' | b'/' | b'^' | b'@'))
 }
 
 /// Colons, and nothing that parts a date.

@@ -385,9 +385,10 @@ impl Typer {
                 let class = match arg.ty {
                     _ if arg.ty.is_date_like() || unit.is_whole_days() => ArgClass::DateTime,
                     SqlType::Time { .. } => ArgClass::Time,
-                    _ if is_of_time(unit) => ArgClass::Time,
-                    // From days on, a text may be either.
+                    // A text may be either, and a number is read as one for a time of day.
                     _ if arg.ty.is_string() || arg.ty.is_bytes() => ArgClass::Text,
+                    SqlType::Int { .. } if is_of_time(unit) => ArgClass::Text,
+                    _ if is_of_time(unit) => ArgClass::Time,
                     _ => ArgClass::DateTime,
                 };
                 (vec![self.argument(arg, class)], SqlType::BIGINT)
