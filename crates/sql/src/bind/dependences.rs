@@ -3,7 +3,7 @@
 //! A row of a derived table follows from the rows that it is made of, and these from their tables' keys. Each of them has an id of its
 //! own among the columns, as if there were a column of row ids.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use avocet_types::IndexPart;
@@ -79,6 +79,29 @@ impl Dependences {
         }
         self.add(vec![row], shown);
         row
+    }
+
+    /// Adds those of a CTE for one more reference to it, whose columns are `columns` instead of `of`.
+    pub fn add_renamed(&mut self, cte: &Self, of: &[ColumnId], columns: &[ColumnId]) {
+        let renamed = cte.renamed(of, columns, &mut self.rows);
+        self.all.extend(renamed.all);
+    }
+
+    /// What has no new name gets one that nothing else has.
+    pub fn renamed(&self, of: &[ColumnId], names: &[ColumnId], rows: &mut u32) -> Self {
+        let mut known: HashMap<ColumnId, ColumnId> = of.iter().copied().zip(names.iter().copied()).collect();
+        let mut name = |id: &ColumnId| {
+            *known.entry(*id).or_insert_with(|| {
+                *rows += 1;
+                ColumnId(u32::MAX - *rows)
+            })
+        };
+        let mut all = Vec::with_capacity(self.all.len());
+        for Dependence { from, to, outlives_outer } in &self.all {
+            let (from, to) = (from.iter().map(&mut name).collect(), to.iter().map(&mut name).collect());
+            all.push(Dependence { from, to, outlives_outer: *outlives_outer });
+        }
+        Self { all, rows: *rows }
     }
 
     fn row(&mut self) -> ColumnId {

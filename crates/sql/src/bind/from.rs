@@ -167,6 +167,10 @@ impl Binder<'_> {
         self.check_next(&alias, None)?;
         let columns: Vec<_> = source.iter().map(|id| self.copy_column(*id)).collect();
         self.label_columns(&columns, &alias, None, true);
+        let known = self.ctes.iter().rev().find(|known| known.id == cte);
+        if let Some(dependences) = known.map(|known| known.dependences.clone()) {
+            self.block().dependences.add_renamed(&dependences, source, &columns);
+        }
         let first = self.push_scope_table(alias.clone(), &columns, Vec::new());
         Ok(Bound { from: From::Cte(CteRef { cte, alias, columns: columns.clone() }), first, star: columns })
     }

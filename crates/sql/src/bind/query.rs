@@ -5,6 +5,7 @@ use avocet_types::expr::Expr;
 use avocet_types::{Datum, SqlType};
 
 use crate::bind::recursive::{RecursiveParts, mentions};
+use crate::bind::dependences::Dependences;
 use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
 use crate::bind::views::can_merge;
 use crate::bind::{Binder, locks, unsupported};
@@ -310,10 +311,14 @@ impl Binder<'_> {
         let columns = self.copy_columns(&body.outputs, false);
         self.label_columns(&columns, &name, None, can_merge(&body));
         let recursion = None;
+        let mut dependences = Dependences::default();
+        dependences.add_query(&body);
+        let dependences = dependences.renamed(&body.outputs, &columns, &mut 0);
         self.ctes.push(ScopeCte {
             id,
             name: name.clone(),
             columns: columns.clone(),
+            dependences: std::sync::Arc::new(dependences),
             levels,
             queries,
             recursion,

@@ -237,6 +237,8 @@ pub struct ScopeCte {
     pub id: CteId,
     pub name: Arc<str>,
     pub columns: Vec<ColumnId>,
+    /// Of these columns.
+    pub dependences: Arc<Dependences>,
     /// How high and how large it is, with what it reads.
     pub levels: usize,
     pub queries: usize,
