@@ -292,19 +292,23 @@ impl Session {
 
     /// What DATABASE() is in the statement that runs.
     fn tell_database(&mut self) {
+        let database = self.if_there(self.database.clone());
         if let Some(context) = Arc::get_mut(&mut self.context) {
-            context.session.database.clone_from(&self.database);
+            context.session.database = database;
         }
+    }
+
+    /// A database, unless it has been dropped.
+    fn if_there(&self, database: Option<String>) -> Option<String> {
+        let catalog = self.catalog();
+        database.filter(|name| catalog.database(name).is_some() || super::schemas::is_virtual(name))
     }
 
     #[inline]
     pub(super) fn leave_database(&mut self) {
         if let Some(before) = self.left_database.take() {
-            let catalog = self.catalog();
-            let is_there =
-                |name: &String| catalog.database(name).is_some() || super::schemas::is_virtual(name);
             // It may be the one that the statement has dropped.
-            self.database = before.filter(is_there);
+            self.database = self.if_there(before);
             self.tell_database();
         }
     }

@@ -130,11 +130,10 @@ impl Dependences {
     fn add_equalities(&mut self, condition: &Expr) {
         let mut found = Vec::new();
         collect_equalities(condition, &mut found);
-        self.all.extend(found.into_iter().map(|equality| Dependence {
-            from: equality.others,
-            to: vec![equality.column],
-            outlives_outer: equality.is_plain,
-        }));
+        // As in MySQL, a column that equals an expression follows from that in the block itself alone.
+        for equality in found.into_iter().filter(|equality| equality.is_plain) {
+            self.add(equality.others, vec![equality.column]);
+        }
     }
 
     /// What the rows are called that a row of FROM is made of.

@@ -4,8 +4,8 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 use avocet_types::{Datum, SqlType};
 
-use crate::bind::recursive::{RecursiveParts, mentions};
 use crate::bind::dependences::Dependences;
+use crate::bind::recursive::{RecursiveParts, mentions};
 use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
 use crate::bind::views::can_merge;
 use crate::bind::{Binder, locks, unsupported};
