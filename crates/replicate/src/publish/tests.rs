@@ -18,6 +18,7 @@ fn open_engine(disk: &SimDisk) -> Arc<Engine> {
         env: disk.env(),
         background: false,
         capture_changes: true,
+        log_segment_bytes: 1 << 20,
         ..EngineOptions::new("/data")
     };
     Engine::open(options).expect("it opens")
@@ -51,8 +52,15 @@ fn create(engine: &Arc<Engine>) -> Arc<TableHandle> {
 
 fn insert(engine: &Arc<Engine>, table: &Arc<TableHandle>, id: i64) -> Result<(), ErrorKind> {
     let mut txn = engine.begin(TxnOptions::default());
-    txn.insert(table, &[Datum::Int(id), Datum::Bytes((&[b'x'; 2000][..]).into())])
-        .map_err(|error| error.kind())?;
+    // The redo log is compressed: bytes that do not repeat.
+    let mut state = id as u64;
+    let bytes: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+    .take(2000)
+    .collect();
+    txn.insert(table, &[Datum::Int(id), Datum::Bytes(bytes.into())]).map_err(|error| error.kind())?;
     let ticket = txn.commit().map_err(|error| error.kind())?;
     ticket.wait().map_err(|error| error.kind())
 }
@@ -90,12 +98,13 @@ fn a_full_disk_stops_nobody_for_good() {
     let rows = fill(&engine, &table, 1);
     // Reads go on, checkpoints fail and do not wait.
     let mut read = 0;
-    let reader = &mut engine.begin(TxnOptions::default());
+    let mut reader = engine.begin(TxnOptions::default());
     let counted = reader.table_rows(&table, ReadMode::Snapshot, &mut |_, _| {
         read += 1;
         ControlFlow::Continue(())
     });
     counted.expect("read");
+    drop(reader);
     assert_eq!(read, rows);
     wait_until("the log stays behind", || {
         engine.checkpoint().is_err_and(|error| error.kind() == ErrorKind::NoSpace)
@@ -130,17 +139,17 @@ fn damage_is_found() {
     let disk = SimDisk::new();
     let (engine, log) = open(&disk);
     let table = create(&engine);
-    for id in 0..1000 {
+    for id in 0..700 {
         assert_eq!(insert(&engine, &table, id), Ok(()));
     }
-    wait_until("all is told", || told(&log) == 1000);
+    wait_until("all is told", || told(&log) == 700);
     drop(table);
     engine.shutdown().expect("an end");
     log.join();
     drop((engine, log));
     let verified = verify(&disk.env(), Path::new(FOLDER)).expect("readable").expect("a log");
     assert_eq!(verified.findings, [""; 0]);
-    assert!(verified.files >= 2 && verified.events > 3000, "{verified:?}");
+    assert!(verified.files == 2 && verified.events > 2800, "{verified:?}");
     let (first, second) = (Path::new(FOLDER).join("binlog.000001"), Path::new(FOLDER).join("binlog.000002"));
     let len = disk.contents(&second).expect("a file").len();
     type Change = fn(&mut Vec<u8>);

@@ -56,7 +56,10 @@ impl Session {
 
     /// START REPLICA
     pub(crate) fn start_replica(&mut self, channel: Option<&str>) -> Result<Outcome, SqlError> {
-        let Ok(replication) = self.replication() else { return Err(ErrorCode::BAD_REPLICA.with(&[])) };
+        let Ok(replication) = self.replication() else {
+            default_channel(channel)?;
+            return Err(ErrorCode::BAD_REPLICA.with(&[]));
+        };
         for name in blocking(|| replication.start(channel))? {
             self.note(&ErrorCode::REPLICA_CHANNEL_WAS_RUNNING.with(&[&name]));
         }
