@@ -110,7 +110,8 @@ fn planning_and_evaluation_grow_with_the_length() {
         let (few, many) = (form(*count), form(4 * count));
         // What is begun once is begun before.
         client.run(&form(4));
-        let mut attempts = (0..3).map(|_| {
+        // Other work on the machine makes one or the other look slow, but not always the longer one.
+        let mut attempts = (0..10).map(|_| {
             let (short, answer) = timed(&mut client, &few);
             assert!(!answer.starts_with("ERROR"), "{what}: {answer}");
             let (long, answer) = timed(&mut client, &many);
