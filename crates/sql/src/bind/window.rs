@@ -191,11 +191,16 @@ impl Binder<'_> {
 
     fn add_window(&mut self, bound: (WindowFunction, SqlType, bool), name: &str) -> Result<Expr, SqlError> {
         let (mut window, ty, nullable) = bound;
-        if window.frame.as_ref().is_some_and(ends_before_it_begins)
-            && let Some(value) = of_no_rows(window.kind)
-            && (value.is_null() || matches!(ty, SqlType::Int { .. }))
-        {
-            return Ok(Expr::literal(value, ty));
+        match of_no_rows(window.kind) {
+            // It is checked, and is nothing to a function of the whole partition (manual, 14.20.3).
+            None => window.frame = None,
+            Some(value)
+                if window.frame.as_ref().is_some_and(ends_before_it_begins)
+                    && (value.is_null() || matches!(ty, SqlType::Int { .. })) =>
+            {
+                return Ok(Expr::literal(value, ty));
+            }
+            Some(_) => {}
         }
         window.id = self.add_column(name.to_lowercase(), ty, nullable);
         let id = window.id;
