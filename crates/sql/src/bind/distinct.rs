@@ -103,14 +103,7 @@ impl Binder<'_> {
                 return Err(self.not_in_select_list(column, 1));
             }
         }
-        let query = QueryExpr {
-            ctes: Vec::new(),
-            body: QueryBody::Select(Box::new(distinct)),
-            order_by: Vec::new(),
-            limit: None,
-            outputs,
-        };
-        let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new(), view: None });
+        let from = From::Derived(Derived::unnamed(QueryExpr::of_block(distinct, outputs)));
         let select = Select { subqueries: above, ..Select::plain(from, projection) };
         Ok((select, sort, shown))
     }
@@ -156,14 +149,7 @@ impl Binder<'_> {
                     let arg = self.column_expr(below);
                     let id = self.add_projected("", &arg);
                     self.columns[id].nullable = true;
-                    aggregates.push(Aggregate {
-                        id,
-                        function: AggregateFunction::AnyValue,
-                        args: vec![arg],
-                        distinct: false,
-                        order_by: Vec::new(),
-                        separator: "".into(),
-                    });
+                    aggregates.push(Aggregate::any_value(id, arg));
                     let key = projected(self, id);
                     let id = key.id;
                     projection.push(key);
@@ -174,14 +160,7 @@ impl Binder<'_> {
                 sort.push(SortKey { column, descending });
             }
         }
-        let query = QueryExpr {
-            ctes: Vec::new(),
-            body: QueryBody::Select(Box::new(rows)),
-            order_by: Vec::new(),
-            limit: None,
-            outputs,
-        };
-        let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new(), view: None });
+        let from = From::Derived(Derived::unnamed(QueryExpr::of_block(rows, outputs)));
         let aggregation = Some(Aggregation { keys: groups, aggregates, rollup: false });
         (Select { aggregation, ..Select::plain(from, projection) }, sort, shown)
     }

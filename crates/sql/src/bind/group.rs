@@ -137,14 +137,7 @@ impl Grouping {
         let name = column_of(&arg).map_or_else(|| "any_value".into(), |id| binder.columns[id].name.clone());
         let id = binder.add_projected(name, &arg);
         binder.columns[id].nullable = true;
-        self.carriers.push(Aggregate {
-            id,
-            function: AggregateFunction::AnyValue,
-            args: vec![arg],
-            distinct: false,
-            order_by: Vec::new(),
-            separator: "".into(),
-        });
+        self.carriers.push(Aggregate::any_value(id, arg));
         id
     }
 

@@ -138,14 +138,8 @@ impl Binder<'_> {
             })
             .collect();
         let outputs = projection.iter().map(|p| p.id).collect();
-        let from = From::Derived(Derived { query, alias: "".into(), outer: Vec::new(), view: None });
-        QueryExpr {
-            ctes: Vec::new(),
-            body: QueryBody::Select(Box::new(Select::plain(from, projection))),
-            order_by: Vec::new(),
-            limit: None,
-            outputs,
-        }
+        let from = From::Derived(Derived::unnamed(query));
+        QueryExpr::of_block(Select::plain(from, projection), outputs)
     }
 
     /// `left op ANY|ALL (query)`

@@ -245,6 +245,13 @@ pub struct Derived {
     pub view: Option<ViewUse>,
 }
 
+impl Derived {
+    /// A block that has no name, below another one.
+    pub fn unnamed(query: QueryExpr) -> Self {
+        Self { query, alias: "".into(), outer: Vec::new(), view: None }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct ViewUse {
     pub def: Arc<TableDef>,
@@ -293,6 +300,20 @@ pub struct Aggregate {
     /// Of GROUP_CONCAT.
     pub order_by: Vec<(Expr, bool)>,
     pub separator: Arc<str>,
+}
+
+impl Aggregate {
+    /// ANY_VALUE(arg)
+    pub fn any_value(id: ColumnId, arg: Expr) -> Self {
+        Self {
+            id,
+            function: AggregateFunction::AnyValue,
+            args: vec![arg],
+            distinct: false,
+            order_by: Vec::new(),
+            separator: "".into(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -470,6 +491,14 @@ pub struct SortKey {
 pub struct Limit {
     pub count: Expr,
     pub offset: Option<Expr>,
+}
+
+impl QueryExpr {
+    /// One block, whose rows come in any order.
+    pub fn of_block(select: Select, outputs: Vec<ColumnId>) -> Self {
+        let body = QueryBody::Select(Box::new(select));
+        Self { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs }
+    }
 }
 
 impl Select {
