@@ -20,7 +20,7 @@ pub trait Replication: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// 3021 while one is followed, 1235 for what cannot be followed, 3076 for a name that no channel can have, 3079 if it does not say which
-    /// of several channels.
+    /// of several channels, 3080 for one channel more than there may be.
     fn change_source(&self, options: &SourceOptions) -> Result<(), SqlError>;
 
     /// Begins to follow; the channels whose sources are followed already. Blocks.

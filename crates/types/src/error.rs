@@ -362,6 +362,7 @@ codes! {
     3074 b"HY000" REPLICA_CHANNEL_DOES_NOT_EXIST "Replica channel '{}' does not exist."
     3076 b"HY000" REPLICA_CHANNEL_NAME_INVALID_OR_TOO_LONG "Couldn't create channel: Channel name is either invalid or too long."
     3079 b"HY000" REPLICA_MULTIPLE_CHANNELS_CMD "Multiple channels exist on the replica. Please provide channel name as an argument."
+    3080 b"HY000" REPLICA_MAX_CHANNELS_EXCEEDED "Maximum number of replication channels allowed exceeded."
     3081 b"HY000" REPLICA_CHANNEL_MUST_STOP "This operation cannot be performed with running replication threads; run STOP REPLICA FOR CHANNEL '{}' first"
     3083 b"HY000" REPLICA_CHANNEL_WAS_RUNNING "Replication thread(s) for channel '{}' are already runnning."
     3084 b"HY000" REPLICA_CHANNEL_WAS_NOT_RUNNING "Replication thread(s) for channel '{}' are already stopped."

@@ -27,6 +27,9 @@ use super::told::failed;
 use crate::Failure;
 use crate::binary_log::OwnLog;
 
+/// As many as MySQL has, the default one among them.
+const MOST_CHANNELS: usize = 256;
+
 /// What of each source is in force here; all of it is the variable gtid_executed.
 pub(super) struct Executed {
     database: Database,
@@ -238,6 +241,10 @@ impl Replication for Channels {
             (None, Some(kept)) => {
                 // One that has taken its source's place follows nobody.
                 self.default_one().may_follow()?;
+                let named = self.all().into_iter().filter(|other| other.name != DEFAULT && other.exists());
+                if named.count() + 1 >= MOST_CHANNELS {
+                    return Err(ErrorCode::REPLICA_MAX_CHANNELS_EXCEEDED.with(&[]));
+                }
                 self.add(kept, name).map_err(failed)?
             }
             (None, None) => return Err(SqlError::unsupported("another source than that of avocet attach")),
@@ -268,7 +275,7 @@ impl Replication for Channels {
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<CheckedTable>, String> {
         let known = self.known();
-        let (1.., Some(kept)) = (known.len().saturating_sub(1), &self.kept) else {
+        let Some(kept) = self.kept.as_ref().filter(|_| known.len() > 1) else {
             let replica = known.into_iter().next().unwrap_or_else(|| self.default_one());
             return replica.check(tables, repairs, stop);
         };
