@@ -12,6 +12,7 @@ use std::sync::Arc;
 use avocet_base::{IndexId, TableId, Timestamp};
 use avocet_storage::index::BTree;
 use avocet_storage::relation::RowsPerSegment;
+use avocet_types::names;
 use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
 use hashbrown::HashMap;
 
@@ -381,7 +382,7 @@ impl Catalog {
         }
         self.redefine_keys_to(parent, Some(new), |key| {
             for column in &mut key.parent_columns {
-                if let Some((_, to)) = renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(column)) {
+                if let Some((_, to)) = renamed.iter().find(|(from, _)| names::eq(from, column)) {
                     column.clone_from(to);
                 }
             }

@@ -19,6 +19,7 @@ use std::time::Duration;
 use avocet_base::{IndexId, RowId, TableId};
 use avocet_log::Durability;
 use avocet_storage::relation::SegmentState;
+use avocet_types::names;
 use avocet_types::{Collation, IndexDef, IndexKind, TableDef};
 
 use crate::capture;
@@ -264,7 +265,7 @@ impl Engine {
     ) -> Result<()> {
         let alteration = self.alter(database, name, &[], None, wait)?;
         let mut def = (*alteration.table().def).clone();
-        if def.indexes.iter().any(|other| other.name.eq_ignore_ascii_case(&index.name)) {
+        if def.indexes.iter().any(|other| names::eq(&other.name, &index.name)) {
             return Err(EngineError::IndexExists(index.name));
         }
         index.id = IndexId(0);
@@ -282,7 +283,7 @@ impl Engine {
     ) -> Result<()> {
         let alteration = self.alter(database, name, &[], None, wait)?;
         let mut def = (*alteration.table().def).clone();
-        let found = def.indexes.iter().position(|other| other.name.eq_ignore_ascii_case(index));
+        let found = def.indexes.iter().position(|other| names::eq(&other.name, index));
         def.indexes.remove(found.ok_or_else(|| EngineError::NoSuchIndex(index.into()))?);
         foreign::check_indexes(&self.catalog(), &def, index)?;
         let foreign = NewForeignKeys::unchanged(&def);

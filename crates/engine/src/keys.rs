@@ -60,6 +60,11 @@ impl KeyRange {
         };
     }
 
+    /// Whether it begins at a key or before it.
+    pub fn begins_by(&self, key: &[u8]) -> bool {
+        self.lower.as_slice() <= key
+    }
+
     /// Makes ranges ascend and not overlap, holding what they held together; empty ones go.
     pub fn unite(ranges: &mut Vec<Self>) {
         ranges.retain(|range| range.upper.as_ref().is_none_or(|upper| range.lower < *upper));

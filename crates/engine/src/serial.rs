@@ -56,89 +56,145 @@ pub(crate) struct WriteSet {
     pub loaded: Vec<TableId>,
 }
 
-enum Predicate {
-    All,
-    Range { index: usize, range: KeyRange },
-    Columns(Vec<(usize, ColumnPredicate)>),
+/// What a transaction has read of a table.
+struct TableReads {
+    table: Arc<TableHandle>,
+    /// All of it; nothing else is kept then.
+    is_whole: bool,
+    scans: Vec<Vec<(usize, ColumnPredicate)>>,
+    /// By index.
+    ranges: Vec<(usize, Ranges)>,
+}
+
+/// Ranges of an index's keys.
+#[derive(Default)]
+struct Ranges {
+    ranges: Vec<KeyRange>,
+    /// They ascend and do not overlap.
+    is_united: bool,
+}
+
+impl Ranges {
+    fn unite(&mut self) {
+        if !self.is_united {
+            KeyRange::unite(&mut self.ranges);
+            self.is_united = true;
+        }
+    }
+
+    /// Once they are united.
+    fn contain(&self, key: &[u8]) -> bool {
+        let behind = self.ranges.partition_point(|range| range.begins_by(key));
+        behind.checked_sub(1).is_some_and(|at| self.ranges[at].contains(key))
+    }
+}
+
+impl TableReads {
+    fn len(&self) -> usize {
+        self.scans.len() + self.ranges.iter().map(|(_, ranges)| ranges.ranges.len()).sum::<usize>()
+    }
+
+    fn make_whole(&mut self) {
+        self.is_whole = true;
+        self.scans = Vec::new();
+        self.ranges = Vec::new();
+    }
+
+    /// Room for one more predicate: false if the table counts as read whole.
+    fn has_room(&mut self) -> bool {
+        if !self.is_whole && self.len() >= MOST_PREDICATES {
+            self.unite();
+            // They would be united for each one that comes.
+            if self.len() > MOST_PREDICATES / 2 {
+                self.make_whole();
+            }
+        }
+        !self.is_whole
+    }
+
+    fn unite(&mut self) {
+        self.ranges.iter_mut().for_each(|(_, ranges)| ranges.unite());
+    }
+
+    /// Whether a change would have been read. The ranges are united.
+    fn meet(&self, change: &WrittenRow, key: &mut Vec<u8>) -> bool {
+        let images = [&change.before, &change.after];
+        let mut rows = images.into_iter().flatten().map(|image| {
+            let (fixed, heap) = image.split_at(self.table.layout.fixed_size);
+            RowRef::new(&self.table.layout, fixed, heap)
+        });
+        self.is_whole
+            || rows.any(|row| {
+                self.ranges.iter().any(|(index, ranges)| {
+                    key.clear();
+                    self.table.indexes[*index].entry(&row, change.row, key);
+                    ranges.contain(key)
+                }) || self.scans.iter().any(|predicates| scan::row_matches(predicates, &row))
+            })
+    }
 }
 
 /// What a transaction has read.
 #[derive(Default)]
 pub(crate) struct ReadSet {
-    tables: Mutex<Vec<(Arc<TableHandle>, Vec<Predicate>)>>,
+    tables: Mutex<Vec<TableReads>>,
 }
 
 impl ReadSet {
     pub fn add_range(&self, table: &Arc<TableHandle>, index: usize, range: &KeyRange) {
-        self.add(table, || Predicate::Range { index, range: range.clone() });
+        self.add(table, |reads| {
+            if !reads.has_room() {
+                return;
+            }
+            let at = reads.ranges.iter().position(|(of, _)| *of == index).unwrap_or_else(|| {
+                reads.ranges.push((index, Ranges::default()));
+                reads.ranges.len() - 1
+            });
+            let ranges = &mut reads.ranges[at].1;
+            ranges.ranges.push(range.clone());
+            ranges.is_united = false;
+        });
     }
 
     pub fn add_scan(&self, table: &Arc<TableHandle>, predicates: &[(usize, ColumnPredicate)]) {
-        self.add(table, || match predicates {
-            [] => Predicate::All,
-            predicates => Predicate::Columns(predicates.to_vec()),
+        self.add(table, |reads| match predicates {
+            [] => reads.make_whole(),
+            predicates if reads.has_room() => reads.scans.push(predicates.to_vec()),
+            _ => {}
         });
     }
 
     pub fn add_table(&self, table: &Arc<TableHandle>) {
-        self.add(table, || Predicate::All);
+        self.add(table, TableReads::make_whole);
     }
 
     pub fn clear(&self) {
         self.tables.lock().clear();
     }
 
-    fn add(&self, table: &Arc<TableHandle>, predicate: impl FnOnce() -> Predicate) {
+    fn add(&self, table: &Arc<TableHandle>, add: impl FnOnce(&mut TableReads)) {
         let mut tables = self.tables.lock();
-        let at = match tables.iter().position(|(of, _)| of.id() == table.id()) {
+        let at = match tables.iter().position(|of| of.table.id() == table.id()) {
             Some(at) => at,
             None => {
-                tables.push((table.clone(), Vec::new()));
+                let table = table.clone();
+                tables.push(TableReads { table, is_whole: false, scans: Vec::new(), ranges: Vec::new() });
                 tables.len() - 1
             }
         };
-        let predicates = &mut tables[at].1;
-        if matches!(predicates.first(), Some(Predicate::All)) {
-            return;
-        }
-        let predicate = predicate();
-        if matches!(predicate, Predicate::All) || predicates.len() == MOST_PREDICATES {
-            predicates.clear();
-            predicates.push(Predicate::All);
-        } else {
-            predicates.push(predicate);
-        }
+        add(&mut tables[at]);
     }
 
     /// Whether any of the changes would have been read.
     fn meets(&self, writes: &WriteSet, key: &mut Vec<u8>) -> bool {
-        let tables = self.tables.lock();
-        let read = |id: TableId| tables.iter().find(|(table, _)| table.id() == id);
-        writes.loaded.iter().any(|id| read(*id).is_some_and(|(_, predicates)| !predicates.is_empty()))
-            || writes.rows.iter().any(|change| {
-                read(change.table).is_some_and(|(table, predicates)| {
-                    predicates.iter().any(|predicate| predicate.meets(table, change, key))
-                })
-            })
-    }
-}
-
-impl Predicate {
-    fn meets(&self, table: &TableHandle, change: &WrittenRow, key: &mut Vec<u8>) -> bool {
-        let images = [&change.before, &change.after];
-        let mut rows = images.into_iter().flatten().map(|image| {
-            let (fixed, heap) = image.split_at(table.layout.fixed_size);
-            RowRef::new(&table.layout, fixed, heap)
-        });
-        match self {
-            Self::All => true,
-            Self::Columns(predicates) => rows.any(|row| scan::row_matches(predicates, &row)),
-            Self::Range { index, range } => rows.any(|row| {
-                key.clear();
-                table.indexes[*index].entry(&row, change.row, key);
-                range.contains(key)
-            }),
-        }
+        let mut tables = self.tables.lock();
+        tables.iter_mut().for_each(TableReads::unite);
+        let read = |id: TableId| tables.iter().find(|of| of.table.id() == id);
+        writes.loaded.iter().any(|id| read(*id).is_some())
+            || writes
+                .rows
+                .iter()
+                .any(|change| read(change.table).is_some_and(|reads| reads.meet(change, key)))
     }
 }
 
@@ -225,5 +281,27 @@ impl Serial {
     /// Under the commit latch.
     pub fn record(&self, ts: Timestamp, writes: Arc<WriteSet>) {
         self.recorded.lock().writes.push_back((ts, writes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Bound;
+
+    use super::*;
+
+    #[test]
+    fn united_ranges_contain_what_any_of_them_does() {
+        let bounds: Vec<(u8, u8)> = vec![(3, 5), (10, 10), (4, 7), (20, 30), (25, 26), (8, 9), (40, 39)];
+        let range = |(from, to): &(u8, u8)| KeyRange::new(Bound::Included(&[*from]), Bound::Included(&[*to]));
+        let all: Vec<KeyRange> = bounds.iter().map(range).collect();
+        let mut ranges = Ranges { ranges: all.clone(), is_united: false };
+        assert!(!Ranges::default().contain(&[1]));
+        ranges.unite();
+        for first in 0..=255 {
+            for key in [vec![first], vec![first, 0], vec![first, 255]] {
+                assert_eq!(ranges.contain(&key), all.iter().any(|range| range.contains(&key)), "{key:?}");
+            }
+        }
     }
 }

@@ -409,7 +409,11 @@ impl TableHandle {
 
     /// Reserves `count` consecutive AUTO_INCREMENT values and returns the first.
     pub fn reserve_auto_increment(&self, count: u64) -> u64 {
-        self.auto_increment.fetch_add(count, Ordering::Relaxed)
+        let first = self.auto_increment.fetch_add(count, Ordering::Relaxed);
+        if first.checked_add(count).is_none() {
+            self.auto_increment.store(u64::MAX, Ordering::Relaxed);
+        }
+        first
     }
 
     /// An explicit value was stored: later generated ones are greater.

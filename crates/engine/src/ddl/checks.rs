@@ -1,6 +1,7 @@
 //! CHECK constraints: their names are unique within a database, as those of foreign keys are.
 
 use avocet_base::TableId;
+use avocet_types::names;
 use avocet_types::{CheckDef, TableDef};
 
 use crate::catalog::Catalog;
@@ -16,7 +17,7 @@ pub(super) fn check_names(
     database: &str,
     own: Option<TableId>,
 ) -> Result<()> {
-    let same = |a: &CheckDef, b: &CheckDef| a.name.to_lowercase() == b.name.to_lowercase();
+    let same = |a: &CheckDef, b: &CheckDef| names::eq(&a.name, &b.name);
     for (at, check) in checks.iter().enumerate() {
         let others = catalog.tables_in(database).filter(|table| Some(table.id()) != own);
         let mut others = others.flat_map(|table| &table.def.checks).chain(&checks[..at]);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use avocet_types::names;
 use avocet_types::{ForeignKeyDef, TableDef};
 
 use super::exclusive::{DdlWait, Group};
@@ -69,8 +70,8 @@ fn check_key(catalog: &Catalog, child: &TableDef, key: &ForeignKeyDef, checks: b
     foreign::check_child(child, key)?;
     let is_other = |table: &&Arc<TableHandle>| table.def.name != child.name;
     let mut others = catalog.tables_in(&child.database).filter(is_other).flat_map(|t| &t.def.foreign_keys);
-    let own = child.foreign_keys.iter().filter(|other| other.name.eq_ignore_ascii_case(&key.name)).count();
-    if own > 1 || others.any(|other| other.name.eq_ignore_ascii_case(&key.name)) {
+    let own = child.foreign_keys.iter().filter(|other| names::eq_unaccented(&other.name, &key.name)).count();
+    if own > 1 || others.any(|other| names::eq_unaccented(&other.name, &key.name)) {
         return Err(ForeignKeyError::DuplicateName(key.name.clone()).into());
     }
     if key.references(&child.database, &child.name) {
@@ -99,7 +100,7 @@ pub(super) fn check_replacement(
     for (child, key) in catalog.foreign_keys_to(old.id()).filter(|(child, _)| child.id() != old.id()) {
         let mut key = key.clone();
         for column in &mut key.parent_columns {
-            if let Some((_, to)) = renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(column)) {
+            if let Some((_, to)) = renamed.iter().find(|(from, _)| names::eq(from, column)) {
                 column.clone_from(to);
             }
         }

@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, RangeBounds};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use avocet_types::names;
 use avocet_types::schema::{ColumnDef, DefaultValue};
 use avocet_types::{Collation, Datum, EvalContext, RowRef, RowRules, SqlType, Value, compare};
 
@@ -57,7 +58,7 @@ impl Bound {
     }
 
     fn index(&self, name: &str) -> Result<&Arc<IndexHandle>> {
-        let found = self.handle.indexes.iter().find(|index| index.def.name.eq_ignore_ascii_case(name));
+        let found = self.handle.indexes.iter().find(|index| names::eq(&index.def.name, name));
         found.ok_or_else(|| EngineError::NoSuchIndex(name.into()))
     }
 
