@@ -159,6 +159,11 @@ impl Collation {
     }
 }
 
+/// The letter that stands for a character in the general collations: `a` for `Ä` of names, in upper case.
+pub(crate) fn general_letter(c: char) -> char {
+    char::from_u32(units::general(tables::tables(), c, names::General::Usual)).unwrap_or(c)
+}
+
 impl Rules {
     fn compare(&'static self, a: &str, b: &str) -> Ordering {
         let (x, y) = (a.as_bytes(), b.as_bytes());

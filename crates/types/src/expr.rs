@@ -24,6 +24,7 @@ pub mod batch;
 mod block_mode;
 pub(crate) mod coerce;
 pub mod context;
+mod created;
 mod display;
 pub mod error;
 mod fold;
@@ -31,7 +32,7 @@ pub(crate) mod func;
 pub mod function;
 mod identity;
 pub mod program;
-pub mod regexp_error;
+pub mod regexp;
 mod seeded;
 pub mod typing;
 mod walk;
@@ -258,6 +259,8 @@ impl Expr {
     pub fn as_literal(&self) -> Option<&Value> {
         match &self.kind {
             ExprKind::Literal(value) => Some(value),
+            // A user variable, whose collation alone is not a literal's.
+            ExprKind::Cast(inner) if inner.ty == self.ty && self.ty.is_string() => inner.as_literal(),
             _ => None,
         }
     }

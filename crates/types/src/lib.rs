@@ -20,6 +20,7 @@ pub mod gtid;
 pub mod json;
 pub mod key;
 pub mod members;
+pub mod names;
 pub mod number;
 mod persist;
 pub mod row;

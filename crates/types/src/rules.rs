@@ -6,6 +6,7 @@
 use crate::datum::Datum;
 use crate::error::{ErrorCode, SqlError, error_of_column};
 use crate::expr::{EvalContext, EvalError, RowProgram, RowSource, Warning};
+use crate::names;
 use crate::schema::ColumnDef;
 
 /// All of one table.
@@ -70,7 +71,7 @@ impl RowRules {
     ) -> Self {
         let mut checks: Vec<_> =
             checks.into_iter().map(|(name, condition)| Check { name, condition }).collect();
-        checks.sort_by_cached_key(|check| check.name.to_lowercase());
+        checks.sort_by_cached_key(|check| names::fold(&check.name).into_owned());
         Self { defaults: defaults.into(), generated: generated.into(), checks: checks.into(), bounds: None }
     }
 

@@ -3,6 +3,7 @@
 use avocet_base::{IndexId, TableId};
 
 use crate::datum::Value;
+use crate::names;
 use crate::sql_type::{Collation, SqlType};
 use crate::stored::StoredColumns;
 use crate::view::ViewDef;
@@ -382,10 +383,31 @@ impl ForeignKeyDef {
     }
 }
 
+/// A name that the column of a table's key has beside its own, unless a column is called so.
+pub const ROWID: &str = "_rowid";
+
 impl TableDef {
     /// A column's position, by MySQL's rule that column names are case-insensitive. Hidden columns have no name to go by.
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name) && !c.is_hidden())
+        self.columns.iter().position(|c| names::eq(&c.name, name) && !c.is_hidden())
+    }
+
+    /// The column that MySQL also knows as `_rowid`: the only one of the primary key, or without that of the first unique key
+    /// that has no NULLs, if its values are integers.
+    pub fn rowid_column(&self) -> Option<usize> {
+        let is_whole = |part: &IndexPart| part.prefix_len.is_none() && !self.columns[part.column].nullable;
+        let stands_for_primary = |index: &&IndexDef| {
+            index.kind == IndexKind::Unique && !self.is_functional(index) && index.parts.iter().all(is_whole)
+        };
+        let key = self.primary_key().or_else(|| self.indexes.iter().find(stands_for_primary))?;
+        let [part] = &key.parts[..] else { return None };
+        let ty = &self.columns[part.column].ty;
+        (ty.is_integer() || matches!(ty, SqlType::Bit { .. })).then_some(part.column)
+    }
+
+    /// A column by its name, or as `_rowid`.
+    pub fn column_or_rowid(&self, name: &str) -> Option<usize> {
+        self.column(name).or_else(|| self.rowid_column().filter(|_| names::eq(name, ROWID)))
     }
 
     /// All columns but the hidden ones, which come last.

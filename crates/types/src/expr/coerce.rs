@@ -64,9 +64,10 @@ pub(crate) fn convert<'a>(
             }),
             other => other,
         }),
-        ValueClass::Date => {
-            Ok(to_datetime(&value, from, ctx)?.map_or(Datum::Null, |at| Datum::Date(date_of(at))))
-        }
+        ValueClass::Date => match value {
+            Datum::Time(time) => Ok(Datum::Date(day_of_time(time, ctx))),
+            value => Ok(to_datetime(&value, from, ctx)?.map_or(Datum::Null, |at| Datum::Date(date_of(at)))),
+        },
         ValueClass::DateTime => {
             let at = to_datetime(&value, from, ctx)?;
             at.map_or(Ok(Datum::Null), |at| rounded(at, to, ctx))
@@ -86,6 +87,13 @@ pub(crate) fn convert<'a>(
             Ok(time.map_or(Datum::Null, |time| Datum::Time(ctx.sql_mode.excess_digits().time(time, fsp(to)))))
         }
     }
+}
+
+/// The day of a TIME: today for a time of day. What is none counts from the time of day that it is, and not from midnight as in
+/// a DATETIME.
+fn day_of_time(time: i64, ctx: &EvalContext) -> i32 {
+    let now = ctx.local_now_micros();
+    date_of(if (0..DAY).contains(&time) { now } else { now + time })
 }
 
 /// With as many digits as the type has; NULL with a warning where that leads beyond the year 9999.
@@ -196,6 +204,12 @@ fn temporal_number(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> Opti
         Datum::Time(time) => with_fraction(temporal::time_to_number(*time), *time),
         _ => return None,
     })
+}
+
+/// The number that a date or time is worth, as a DOUBLE.
+pub(crate) fn number_of_moment<'a>(value: &Datum<'_>, ctx: &EvalContext) -> Datum<'a> {
+    let number = temporal_number(value, &SqlType::DateTime { fsp: 6 }, ctx);
+    Datum::Double(number.map_or(0.0, |number| number.to_f64()))
 }
 
 /// The same rounded to whole seconds, as dates and times round: `…5960` is not one.
@@ -425,6 +439,20 @@ impl DateOfNumber {
         let (at, has_time) = temporal::datetime_from_number(whole, ZeroDates::REFUSED)?;
         let micros = if has_time { at + fraction } else { at };
         Some(Self { micros, has_time, lost_fraction: !has_time && fraction != 0 })
+    }
+
+    /// A number whose month or day is zero: 0 is of the year 2000.
+    pub fn with_zeros(number: &Datum<'_>) -> Option<Civil> {
+        let (whole, _) = crate::compare::decimal(number).whole_and_micros()?;
+        let full = match whole {
+            0..=699_999 => whole + 20_000_000,
+            700_000..=999_999 => whole + 19_000_000,
+            10_000_000..=99_999_999 => whole,
+            _ => return None,
+        };
+        let (year, month, day) = (full / 10_000, full / 100 % 100, full % 100);
+        let has_zero = month == 0 || day == 0;
+        (has_zero && month <= 12 && day <= 31).then(|| Civil::new(year as i32, month as u32, day as u32))
     }
 }
 

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::convert::StoreError;
-use crate::expr::regexp_error::RegexpError;
+use crate::expr::regexp::RegexpError;
 use crate::geometry::GeometryError;
 use crate::json::JsonError;
 

@@ -50,6 +50,10 @@ pub enum ArgClass {
     /// An integer, decimal or double as it is; other types become doubles.
     Number,
     DateTime,
+    /// A DATETIME of which the day alone is looked at, which is another one for some TIMEs.
+    Day,
+    /// The same, but numbers as they are.
+    DateParts,
     /// A TIMESTAMP as it is; other types become DATETIMEs.
     Moment,
     Time,
@@ -245,31 +249,31 @@ functions! {
     JsonIsTrue [] 1..=1, [Json], Ret::Int, Strict, Immutable, coerce::json_is_true;
 
     // Dates and times.
-    Year ["YEAR"] 1..=1, [DateTime], Ret::Custom(ret::year), Partial, Immutable, func::temporal::year;
-    Quarter ["QUARTER"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::quarter;
-    Month ["MONTH"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::month;
-    DayOfMonth ["DAYOFMONTH", "DAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::day_of_month;
-    DayOfWeek ["DAYOFWEEK"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::day_of_week;
-    DayOfYear ["DAYOFYEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::day_of_year;
-    Week ["WEEK"] 1..=2, [DateTime, Int], Ret::Int, Partial, Statement, func::temporal::week;
-    WeekOfYear ["WEEKOFYEAR"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::week_of_year;
-    YearWeek ["YEARWEEK"] 1..=2, [DateTime, Int], Ret::Int, Partial, Immutable, func::temporal::year_week;
-    WeekDay ["WEEKDAY"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::week_day;
-    DayName ["DAYNAME"] 1..=1, [DateTime], Ret::Custom(ret::day_name), Partial, Statement, func::temporal::day_name;
-    MonthName ["MONTHNAME"] 1..=1, [DateTime], Ret::Custom(ret::month_name), Partial, Statement, func::temporal::month_name;
+    Year ["YEAR"] 1..=1, [DateParts], Ret::Custom(ret::year), Partial, Immutable, func::temporal::year;
+    Quarter ["QUARTER"] 1..=1, [DateParts], Ret::Int, Partial, Immutable, func::temporal::quarter;
+    Month ["MONTH"] 1..=1, [DateParts], Ret::Int, Partial, Immutable, func::temporal::month;
+    DayOfMonth ["DAYOFMONTH", "DAY"] 1..=1, [DateParts], Ret::Int, Partial, Immutable, func::temporal::day_of_month;
+    DayOfWeek ["DAYOFWEEK"] 1..=1, [Day], Ret::Int, Partial, Immutable, func::temporal::day_of_week;
+    DayOfYear ["DAYOFYEAR"] 1..=1, [Day], Ret::Int, Partial, Immutable, func::temporal::day_of_year;
+    Week ["WEEK"] 1..=2, [Day, Int], Ret::Int, Partial, Statement, func::temporal::week;
+    WeekOfYear ["WEEKOFYEAR"] 1..=1, [Day], Ret::Int, Partial, Immutable, func::temporal::week_of_year;
+    YearWeek ["YEARWEEK"] 1..=2, [Day, Int], Ret::Int, Partial, Immutable, func::temporal::year_week;
+    WeekDay ["WEEKDAY"] 1..=1, [Day], Ret::Int, Partial, Immutable, func::temporal::week_day;
+    DayName ["DAYNAME"] 1..=1, [Day], Ret::Custom(ret::day_name), Partial, Statement, func::temporal::day_name;
+    MonthName ["MONTHNAME"] 1..=1, [Day], Ret::Custom(ret::month_name), Partial, Statement, func::temporal::month_name;
     Hour ["HOUR"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::hour;
     Minute ["MINUTE"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::minute;
     Second ["SECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::second;
     Microsecond ["MICROSECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::microsecond;
-    ToDays ["TO_DAYS"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::to_days;
+    ToDays ["TO_DAYS"] 1..=1, [Day], Ret::Int, Partial, Immutable, func::temporal::to_days;
     ToSeconds ["TO_SECONDS"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::to_seconds;
     FromDays ["FROM_DAYS"] 1..=1, [Int], Ret::Date, Partial, Immutable, func::temporal::from_days;
-    LastDay ["LAST_DAY"] 1..=1, [DateTime], Ret::Date, Partial, Immutable, func::temporal::last_day;
+    LastDay ["LAST_DAY"] 1..=1, [Day], Ret::Date, Partial, Immutable, func::temporal::last_day;
     MakeDate ["MAKEDATE"] 2..=2, [Int], Ret::Date, Partial, Immutable, func::temporal::make_date;
     MakeTime ["MAKETIME"] 3..=3, [Int, Int, Number], Ret::Custom(ret::make_time), Partial, Immutable, func::temporal::make_time;
     TimeToSec ["TIME_TO_SEC"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::time_to_sec;
     SecToTime ["SEC_TO_TIME"] 1..=1, [Number], Ret::Custom(ret::sec_to_time), Partial, Immutable, func::temporal::sec_to_time;
-    DateDiff ["DATEDIFF"] 2..=2, [DateTime], Ret::Int, Partial, Immutable, func::temporal::date_diff;
+    DateDiff ["DATEDIFF"] 2..=2, [Day], Ret::Int, Partial, Immutable, func::temporal::date_diff;
     TimeDiff ["TIMEDIFF"] 2..=2, [Any], Ret::Custom(ret::time_diff), Partial, Immutable, func::temporal::time_diff;
     AddTime ["ADDTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::add_time;
     SubTime ["SUBTIME"] 2..=2, [Any, Time], Ret::Custom(ret::add_time), Partial, Immutable, func::temporal::sub_time;

@@ -259,7 +259,7 @@ pub enum Prepared {
     Nothing,
     /// RAND of a constant seed: one generator for all rows.
     Seed,
-    Regex(Box<regex::Regex>),
+    Regex(Box<crate::expr::regexp::Matcher>),
     Xpath(Box<crate::xml::xpath::Xpath>),
     /// Of the arguments of a JSON function, those that are constant paths.
     Paths(Box<[Option<crate::json::Path>]>),

@@ -13,6 +13,7 @@ pub mod collation;
 mod compare;
 mod gather;
 mod json;
+mod moments;
 pub(crate) mod results;
 pub mod returns;
 mod spatial;
@@ -334,6 +335,10 @@ impl Typer {
             let to = if to == SqlType::BIGINT && unsigned { SqlType::BIGINT_UNSIGNED } else { to };
             return self.convert(number, to);
         }
+        let expr = match ValueClass::of(&to) {
+            ValueClass::Int | ValueClass::Decimal | ValueClass::Double => self.moment_as_number(expr),
+            _ => expr,
+        };
         // A date or time is read from a name.
         if expr.ty.members().is_some() && to.is_temporal() {
             return self.convert(self.decoded(expr), to);

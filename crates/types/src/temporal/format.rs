@@ -54,8 +54,12 @@ pub fn write_time(micros: i64, fsp: u8, to: &mut Vec<u8>) {
     write_fraction(micro, fsp, to);
 }
 
-/// `YYYY`.
+/// `YYYY`. A column has no years below 1901 but the zero year, so that others are those of YEAR(), which has no zeros before them.
 pub fn write_year(year: u64, to: &mut Vec<u8>) {
+    if (1..1000).contains(&year) {
+        to.extend_from_slice(year.to_string().as_bytes());
+        return;
+    }
     let mut text = [0; 4];
     four(&mut text, year.min(9999) as u32);
     to.extend_from_slice(&text);

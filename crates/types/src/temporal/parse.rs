@@ -6,7 +6,10 @@
 //! or the calendar does not have it.
 
 use super::zone::parse_offset;
-use super::{Civil, Clock, DAY, MAX_DATETIME, MAX_TIME, TimeZone, ZERO_DATETIME, ZeroDates, has_zero_date};
+use super::{
+    Civil, Clock, DAY, MAX_DATETIME, MAX_TIME, TimeZone, ZERO_DATETIME, ZeroDates, days_in_month,
+    has_zero_date,
+};
 
 /// A text or number as a date or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +134,24 @@ struct Fields {
     fsp: u8,
     /// Bytes read.
     end: usize,
+    /// Punctuation or spaces stand between fields.
+    is_delimited: bool,
+    has_space: bool,
+}
+
+impl Fields {
+    /// All six, if no month, day, hour, minute or second is larger than there are. `is_all`: nothing follows them.
+    fn checked(&self, is_all: bool) -> Result<[u32; 6], NotADate> {
+        let values = self.values.map(|v| v as u32);
+        let [_, month, day, hour, minute, second] = values;
+        let is_clock = hour < 24 && minute < 60 && second < 60;
+        if self.count < 3 || month > 12 || day > 31 || !is_clock {
+            // Zeros alone are a zero date that is out of range.
+            let is_zero = self.values == [0; 6];
+            return Err(if is_zero && is_all { NotADate::OutOfRange } else { NotADate::Malformed });
+        }
+        Ok(values)
+    }
 }
 
 /// Reads a DATE or DATETIME. An offset behind it (`+02:00`) is taken to mean local time elsewhere, and
@@ -143,14 +164,7 @@ pub fn parse_datetime(text: &[u8], zone: TimeZone, zeros: ZeroDates) -> Option<P
 pub fn read_datetime(text: &[u8], zone: TimeZone, zeros: ZeroDates) -> Result<Parsed, NotADate> {
     let start = space_run(text);
     let text = &text[start..];
-    if !text.first().is_some_and(u8::is_ascii_digit) {
-        return Err(NotADate::Malformed);
-    }
-    let run = text.iter().take_while(|b| b.is_ascii_digit() || **b == b'T').count();
-    let fields = match text.get(run) {
-        None | Some(b'.') => run_together(text, run),
-        Some(_) => delimited(text).ok_or(NotADate::Malformed)?,
-    };
+    let fields = fields_of(text).ok_or(NotADate::Malformed)?;
     let (mut rest, mut utc) = (&text[fields.end..], None);
     let mut micros = datetime_of(&fields, zeros, space_run(rest) == rest.len())?;
     if fields.count == 6
@@ -179,6 +193,18 @@ pub fn read_datetime(text: &[u8], zone: TimeZone, zeros: ZeroDates) -> Result<Pa
     })
 }
 
+/// The fields of a text that begins with a digit; `None` if they cannot be those of a date.
+fn fields_of(text: &[u8]) -> Option<Fields> {
+    if !text.first().is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    let run = text.iter().take_while(|b| b.is_ascii_digit() || **b == b'T').count();
+    match text.get(run) {
+        None | Some(b'.') => Some(run_together(text, run)),
+        Some(_) => delimited(text),
+    }
+}
+
 /// An offset must be all that is left, in the form `±hh:mm`.
 fn offset_suffix(rest: &[u8]) -> Option<TimeZone> {
     let rest = rest.trim_ascii_end();
@@ -203,6 +229,8 @@ fn run_together(text: &[u8], run: usize) -> Fields {
         } else if fields.count < 6 {
             // Punctuation is passed over here too, so that `2020.01.01` is a date.
             let (next, spaced) = delimiters(text, fields.end);
+            fields.is_delimited |= next > fields.end;
+            fields.has_space |= spaced;
             if next == text.len() || (spaced && fields.count != 3) {
                 break;
             }
@@ -245,6 +273,8 @@ fn delimited(text: &[u8]) -> Option<Fields> {
             continue;
         }
         let (next, spaced) = delimiters(text, at);
+        fields.is_delimited |= next > at;
+        fields.has_space |= spaced;
         if spaced && fields.count != 3 {
             // A space may stand between day and hour alone.
             if next < text.len() {
@@ -277,13 +307,8 @@ fn delimiters(text: &[u8], mut at: usize) -> (usize, bool) {
 
 /// `is_all`: nothing follows the fields.
 fn datetime_of(fields: &Fields, zeros: ZeroDates, is_all: bool) -> Result<i64, NotADate> {
-    let [year, month, day, hour, minute, second] = fields.values.map(|v| v as u32);
+    let [year, month, day, hour, minute, second] = fields.checked(is_all)?;
     let zero = fields.values == [0; 6];
-    let is_clock = hour < 24 && minute < 60 && second < 60;
-    if fields.count < 3 || month > 12 || day > 31 || !is_clock {
-        // Zeros alone are a zero date that is out of range.
-        return Err(if zero && is_all { NotADate::OutOfRange } else { NotADate::Malformed });
-    }
     let year = if fields.year_digits == 2 && !zero { full_year(year) } else { year };
     let date = Civil::checked_or_zero(year as i32, month, day).ok_or(NotADate::OutOfRange)?;
     let micros = date.to_micros() + Clock::new(hour, minute, second, 0).to_micros() + fields.micros;
@@ -294,26 +319,63 @@ const fn full_year(two_digits: u32) -> u32 {
     if two_digits < 70 { two_digits + 2000 } else { two_digits + 1900 }
 }
 
+/// The time of day of a text that is a date and a time, whether or not the calendar has the date (`str_to_datetime` with
+/// `TIME_DATETIME_ONLY`); `None` if it is no such text.
+fn time_of_datetime(text: &[u8], zone: TimeZone) -> Result<Option<Parsed>, NotADate> {
+    let Some(fields) = fields_of(text) else { return Ok(None) };
+    // Fields without a space between them are a time, even if they would do as a date: `654:05:17.00`.
+    if fields.is_delimited && !fields.has_space || fields.has_space && fields.count < 3 {
+        return Ok(None);
+    }
+    let mut rest = &text[fields.end..];
+    let [year, month, day, hour, minute, second] = fields.checked(space_run(rest) == rest.len())?;
+    if fields.count == 3 || year > 9999 {
+        return Err(NotADate::Malformed);
+    }
+    let mut micros = Clock::new(hour, minute, second, 0).to_micros() + fields.micros;
+    let mut utc = None;
+    if fields.count == 6
+        && let Some(offset) = offset_suffix(rest)
+    {
+        let last = days_in_month(year as i32, month);
+        let date = Civil::checked(year as i32, month, day.min(last)).ok_or(NotADate::OutOfRange)?;
+        let moment = offset.to_utc(date.to_micros() + micros);
+        micros = super::time_of(zone.to_local(moment));
+        (rest, utc) = (&[], Some(moment));
+    }
+    Ok(Some(Parsed {
+        micros,
+        fsp: fields.fsp,
+        // The zero date is no part that is lost.
+        has_date: (year, month, day) != (0, 0, 0),
+        has_time: true,
+        truncated: space_run(rest) < rest.len(),
+        clipped: false,
+        utc,
+    }))
+}
+
+/// Texts that are shorter are no date and time (`str_to_time`).
+const SHORTEST_DATETIME: usize = 12;
+
 /// Reads a TIME: `[D ]hh:mm[:ss][.f]`, `hhmmss`, `mmss`, `ss`, or the time of a full DATETIME.
 pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
     let text = &text[space_run(text)..];
-    // Fields without a space between them are a time, even if they would do as a date: `654:05:17.00`.
-    let may_have_date = digit_run(text) >= 12 || text.contains(&b' ');
-    if text.len() >= 12
-        && may_have_date
-        && let Some(full) = parse_datetime(text, zone, ZeroDates::ALLOWED).filter(|p| p.has_time)
-    {
-        // The zero date is no part that is lost.
-        let has_date = !has_zero_date(full.micros);
-        return Some(Parsed { micros: super::time_of(full.micros), has_date, ..full });
-    }
     let negative = text.first() == Some(&b'-');
     let text = &text[usize::from(negative)..];
+    if text.len() >= SHORTEST_DATETIME
+        && let Some(time) = time_of_datetime(text, zone).transpose()
+    {
+        return time.ok().filter(|_| !negative);
+    }
     let (hours, minutes, seconds, mut at) = clock_fields(text)?;
     let (mut micros, mut fsp) = (0, 0);
     if text.get(at) == Some(&b'.') && text.get(at + 1).is_none_or(u8::is_ascii_digit) {
-        let (value, given, len) = fraction(&text[at + 1..]);
-        (micros, fsp) = (value, given);
+        let digits = &text[at + 1..];
+        let len = digit_run(digits);
+        // Of more digits than nine, none rounds up what is before it.
+        let counted = if len > 9 { &digits[..6] } else { digits };
+        (micros, fsp, _) = fraction(counted);
         at += 1 + len;
     }
     if hours.max(minutes).max(seconds) > u64::from(u32::MAX) {
@@ -346,23 +408,22 @@ pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
 /// Hours (days included), minutes, seconds, and where the text goes on.
 fn clock_fields(text: &[u8]) -> Option<(u64, u64, u64, usize)> {
     let run = digit_run(text);
-    if run == 0 && !matches!(text, [b':', b'0'..=b'9', ..]) {
-        return matches!(text, [b'.', b'0'..=b'9', ..]).then_some((0, 0, 0, 0));
-    }
     let first = number(&text[..run]);
-    let spaces = space_run(&text[run..]);
-    let after = run + spaces;
+    let after = run + space_run(&text[run..]);
     let digit_at = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
-    if spaces > 0 && digit_at(after) {
+    // A single character behind a space is not enough for hours.
+    if after > run && digit_at(after) && text.len() > after + 1 {
         let (fields, end) = colon_fields(text, after, 3);
         let days = first.saturating_mul(24);
         return Some((days.saturating_add(fields[0]), fields[1], fields[2], end));
     }
-    if text.get(run) == Some(&b':') && digit_at(run + 1) {
-        let (fields, end) = colon_fields(text, run + 1, 2);
+    if text.get(after) == Some(&b':') && digit_at(after + 1) {
+        let (fields, end) = colon_fields(text, after + 1, 2);
         return Some((first, fields[0], fields[1], end));
     }
-    (first <= u64::from(u32::MAX)).then_some((first / 10_000, first / 100 % 100, first % 100, run))
+    let is_number = run > 0 || matches!(text, [b'.'] | [b'.', b'0'..=b'9', ..]);
+    let fits = first <= u64::from(u32::MAX);
+    (is_number && fits).then_some((first / 10_000, first / 100 % 100, first % 100, after))
 }
 
 /// Up to `max` numbers with colons between them.

@@ -1,7 +1,7 @@
 //! Functions with an interval unit: DATE_ADD and DATE_SUB in all spellings, EXTRACT, TIMESTAMPADD, TIMESTAMPDIFF.
 
 use crate::datum::Datum;
-use crate::expr::coerce::{DateOfNumber, to_text_or_bytes};
+use crate::expr::coerce::{DateOfNumber, number_of_moment, to_text_or_bytes};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::temporal::extract;
@@ -73,9 +73,12 @@ fn add<'a>(
             Some(at) => Ok(Datum::Date(date_of(at))),
             None => overflow("datetime", ctx),
         },
-        (Datum::Date(_) | Datum::DateTime(_), _) => add_interval(micros(to), interval)
-            .map_or_else(|| overflow("datetime", ctx), |at| Ok(Datum::DateTime(at))),
-        (Datum::Str(_) | Datum::Bytes(_), _) => add_to_text(bytes(to), interval, unit, ctx),
+        (Datum::Date(_) | Datum::DateTime(_), ty) => match add_interval(micros(to), interval) {
+            Some(at) if ty.is_temporal() => Ok(Datum::DateTime(at)),
+            Some(at) => Ok(printed(at, true, ty, ctx)),
+            None => overflow("datetime", ctx),
+        },
+        (Datum::Str(_) | Datum::Bytes(_), ty) => add_to_text(bytes(to), interval, unit, ty, ctx),
         _ => add_to_number(to, interval, unit, info, ctx),
     }
 }
@@ -99,7 +102,7 @@ fn add_to_number<'a>(
         ctx.note(&EvalError::TruncatedValue { kind: "date", value: text() });
     }
     match add_interval(date.micros, interval) {
-        Some(sum) => Ok(printed(sum, date.has_time || !unit.is_whole_days())),
+        Some(sum) => Ok(printed(sum, date.has_time || !unit.is_whole_days(), &info.ty, ctx)),
         None => overflow("datetime", ctx),
     }
 }
@@ -109,6 +112,7 @@ fn add_to_text<'a>(
     text: &[u8],
     interval: Interval,
     unit: IntervalUnit,
+    ty: &SqlType,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let Some(parsed) = temporal::parse_datetime(text, ctx.time_zone, ZeroDates::REFUSED) else {
@@ -117,10 +121,15 @@ fn add_to_text<'a>(
         return Ok(Datum::Null);
     };
     let Some(sum) = add_interval(parsed.micros, interval) else { return overflow("datetime", ctx) };
-    Ok(printed(sum, parsed.has_time || !unit.is_whole_days()))
+    Ok(printed(sum, parsed.has_time || !unit.is_whole_days(), ty, ctx))
 }
 
-fn printed<'a>(sum: i64, with_time: bool) -> Datum<'a> {
+/// The sum as a text, or as the number that this stands for.
+fn printed<'a>(sum: i64, with_time: bool, ty: &SqlType, ctx: &EvalContext) -> Datum<'a> {
+    if matches!(ty, SqlType::Double(_)) {
+        let date = if with_time { Datum::DateTime(sum) } else { Datum::Date(date_of(sum)) };
+        return number_of_moment(&date, ctx);
+    }
     let mut text = Vec::new();
     if with_time {
         let fsp = if sum % SECOND != 0 { 6 } else { 0 };

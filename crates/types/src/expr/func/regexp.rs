@@ -1,11 +1,6 @@
-//! Regular expressions.
-//!
-//! MySQL uses ICU; this is the `regex` crate: linear time, Unicode classes, but no look-around, no back-references and no possessive
-//! quantifiers (error 3685 for them). Matching ignores case where the collation does; `i`, `c`, `m`, `n` and `u` are understood.
+//! Functions of regular expressions. Matching ignores case where the collation does; `i`, `c`, `m`, `n` and `u` are understood.
 
 use std::borrow::Cow;
-
-use regex::{Captures, Regex, RegexBuilder};
 
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
@@ -14,16 +9,14 @@ use crate::expr::func::string::{pattern_arg, too_large};
 use crate::expr::func::text::{count_chars, string};
 use crate::expr::func::{int, take};
 use crate::expr::program::{CallInfo, Prepared};
-use crate::expr::regexp_error::RegexpError;
+use crate::expr::regexp::engine::{Flags, Groups, behind};
+use crate::expr::regexp::{Matcher, RegexpError};
 use crate::sql_type::SqlType;
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
 
-/// A regular expression may take so much memory once it is compiled.
-const SIZE_LIMIT_BYTES: usize = 8 << 20;
-
 /// A pattern with MySQL's match-type letters.
-pub(crate) fn build(pattern: &str, flags: &str, arg_types: &[SqlType]) -> EvalResult<Regex> {
+pub(crate) fn build(pattern: &str, flags: &str, arg_types: &[SqlType]) -> EvalResult<Matcher> {
     let sensitive =
         arg_types.iter().take(2).filter_map(SqlType::collation).any(|c| !c.name().ends_with("_ci"));
     let (mut ignore_case, mut multi_line, mut dot_all) = (!sensitive, false, false);
@@ -37,18 +30,11 @@ pub(crate) fn build(pattern: &str, flags: &str, arg_types: &[SqlType]) -> EvalRe
             _ => return Err(EvalError::WrongArguments("regexp_like")),
         }
     }
-    RegexpError::check(pattern)?;
-    RegexBuilder::new(pattern)
-        .case_insensitive(ignore_case)
-        .multi_line(multi_line)
-        .dot_matches_new_line(dot_all)
-        .size_limit(SIZE_LIMIT_BYTES)
-        .build()
-        .map_err(|_| RegexpError::Argument.into())
+    Ok(Matcher::new(pattern, Flags { ignore_case, multi_line, dot_all })?)
 }
 
 /// The expression compiled beforehand, or from the arguments.
-fn regex<'x>(args: &[Datum<'_>], flags: usize, info: &'x CallInfo) -> EvalResult<Cow<'x, Regex>> {
+fn regex<'x>(args: &[Datum<'_>], flags: usize, info: &'x CallInfo) -> EvalResult<Cow<'x, Matcher>> {
     match &info.prepared {
         Prepared::Regex(regex) => Ok(Cow::Borrowed(regex)),
         Prepared::Nothing | Prepared::Seed | Prepared::Paths(_) | Prepared::Xpath(_) => {
@@ -57,8 +43,8 @@ fn regex<'x>(args: &[Datum<'_>], flags: usize, info: &'x CallInfo) -> EvalResult
     }
 }
 
-pub(crate) fn like<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let matched = regex(args, 2, info)?.is_match(pattern_arg(args, 0));
+pub(crate) fn like<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let matched = regex(args, 2, info)?.is_match(pattern_arg(args, 0), ctx)?;
     Ok(Datum::Int(matched.into()))
 }
 
@@ -70,47 +56,63 @@ fn start(text: &str, position: i64, function: &'static str) -> EvalResult<usize>
     starts.nth(index).ok_or(RegexpError::Index.into())
 }
 
-/// The `occurrence`th match from character `position` on.
+/// The `occurrence`th match from byte `at` on.
 fn nth_match(
-    regex: &Regex,
+    matcher: &Matcher,
     text: &str,
-    position: i64,
+    mut at: usize,
     occurrence: i64,
-    function: &'static str,
+    ctx: &EvalContext,
 ) -> EvalResult<Option<(usize, usize)>> {
-    let start = start(text, position, function)?;
-    let skip = occurrence.max(1) as usize - 1;
-    Ok(regex.find_iter(&text[start..]).nth(skip).map(|found| (start + found.start(), start + found.end())))
+    let mut left = occurrence.max(1);
+    while let Some(found) = matcher.find_at(text, at, ctx)? {
+        left -= 1;
+        if left == 0 {
+            return Ok(Some(found));
+        }
+        goes_on(matcher, ctx)?;
+        match behind(text, found) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    Ok(None)
+}
+
+/// Between two searches that may each take long, KILL and deadlines are looked for.
+fn goes_on(matcher: &Matcher, ctx: &EvalContext) -> EvalResult<()> {
+    if matcher.backtracks() { ctx.check() } else { Ok(()) }
 }
 
 /// REGEXP_INSTR(text, pattern, position, occurrence, 0: begin / 1: behind, flags).
-pub(crate) fn instr<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn instr<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let (text, regex) = (pattern_arg(args, 0), regex(args, 5, info)?);
     let position = args.get(2).map_or(1, int);
-    let behind = match args.get(4).map_or(0, int) {
+    let is_behind = match args.get(4).map_or(0, int) {
         0 => false,
         1 => true,
         _ => return Err(EvalError::WrongArguments("regexp_instr: return_option must be 1 or 0.")),
     };
-    // Here, and here alone, nothing is looked for in an empty text, nor right behind another.
-    if text.is_empty() {
-        return Ok(Datum::Int(0));
-    }
-    if position < 1 || position > count_chars(text.as_bytes()) as i64 {
+    // An empty text is searched whatever the position is; here, and here alone, no text is searched right behind its end.
+    let position = if text.is_empty() { 1 } else { position };
+    if position < 1 || (position > count_chars(text.as_bytes()) as i64 && !text.is_empty()) {
         return Err(RegexpError::Index.into());
     }
-    let found = nth_match(&regex, text, position, args.get(3).map_or(1, int), "regexp_instr")?;
+    // What is before the position is not looked back at, and `^` stands there.
+    let start = start(text, position, "regexp_instr")?;
+    let found = nth_match(&regex, &text[start..], 0, args.get(3).map_or(1, int), ctx)?;
     Ok(Datum::Int(found.map_or(0, |(from, to)| {
-        let at = if behind { to } else { from };
+        let at = start + if is_behind { to } else { from };
         count_chars(&text.as_bytes()[..at]) as i64 + 1
     })))
 }
 
 /// REGEXP_SUBSTR(text, pattern, position, occurrence, flags).
-pub(crate) fn substr<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn substr<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let found = {
         let (text, regex) = (pattern_arg(args, 0), regex(args, 4, info)?);
-        nth_match(&regex, text, args.get(2).map_or(1, int), args.get(3).map_or(1, int), "regexp_substr")?
+        let start = start(text, args.get(2).map_or(1, int), "regexp_substr")?;
+        nth_match(&regex, text, start, args.get(3).map_or(1, int), ctx)?
     };
     Ok(match found {
         Some((from, to)) => crate::expr::func::text::slice(take(&mut args[0]), from, to),
@@ -120,8 +122,18 @@ pub(crate) fn substr<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -
 
 /// Appends what a match is replaced by, as ICU reads it: `$n` and `${name}` are groups, `\c` is the character itself and `\uhhhh` one by its
 /// number. Of the digits behind `$` as many count as make the number of a group.
-fn expand(found: &Captures<'_>, regex: &Regex, replacement: &str, to: &mut String) -> EvalResult<()> {
-    let groups = regex.captures_len() - 1;
+fn expand(
+    found: &Groups,
+    text: &str,
+    matcher: &Matcher,
+    replacement: &str,
+    to: &mut String,
+) -> EvalResult<()> {
+    let groups = matcher.group_count();
+    let group_text = |group: usize| match found.get(group) {
+        Some(Some((from, to))) => &text[*from..*to],
+        _ => "",
+    };
     let mut rest = replacement;
     while let Some(at) = rest.find(['$', '\\']) {
         let is_escape = rest.as_bytes()[at] == b'\\';
@@ -138,9 +150,9 @@ fn expand(found: &Captures<'_>, regex: &Regex, replacement: &str, to: &mut Strin
         } else if let Some(named) = rest.strip_prefix('{') {
             let len = named.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(named.len());
             let (name, behind) = named.split_at(len);
-            let is_group = regex.capture_names().flatten().any(|group| group == name);
-            rest = behind.strip_prefix('}').filter(|_| is_group).ok_or(RegexpError::GroupName)?;
-            to.push_str(found.name(name).map_or("", |group| group.as_str()));
+            let group = matcher.group_named(name).ok_or(RegexpError::GroupName)?;
+            rest = behind.strip_prefix('}').ok_or(RegexpError::GroupName)?;
+            to.push_str(group_text(group));
         } else {
             let mut group = None;
             while let Some(digit) = rest.chars().next().and_then(|c| c.to_digit(10)) {
@@ -152,7 +164,7 @@ fn expand(found: &Captures<'_>, regex: &Regex, replacement: &str, to: &mut Strin
                 rest = &rest[1..];
             }
             match group {
-                Some(group) => to.push_str(found.get(group).map_or("", |group| group.as_str())),
+                Some(group) => to.push_str(group_text(group)),
                 None if rest.starts_with(|c: char| c.is_ascii_digit()) => {
                     return Err(RegexpError::Index.into());
                 }
@@ -185,21 +197,28 @@ pub(crate) fn replace<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext
     let most_of_one = text.len().saturating_mul(groups).saturating_add(replacement.len());
     let start = start(text, args.get(3).map_or(1, int), "regexp_replace")?;
     let occurrence = args.get(4).map_or(0, int).max(0) as usize;
-    let (kept, rest) = text.split_at(start);
-    let mut result = kept.to_owned();
-    let mut at = 0;
-    for (i, found) in regex.captures_iter(rest).enumerate() {
-        if occurrence != 0 && i + 1 != occurrence {
+    let mut result = text[..start].to_owned();
+    let (mut copied, mut next, mut count) = (start, Some(start), 0);
+    while let Some(at) = next.filter(|_| !text.is_empty())
+        && let Some(found) = regex.groups_at(text, at, ctx)?
+    {
+        let whole = found[0].expect("group 0 is the match");
+        next = behind(text, whole);
+        count += 1;
+        if occurrence != 0 && count != occurrence {
             continue;
         }
-        let whole = found.get(0).expect("group 0 is the match");
-        result.push_str(&rest[at..whole.start()]);
+        result.push_str(&text[copied..whole.0]);
         if result.len() > limit || most_of_one > limit {
             return too_large("regexp_replace", ctx);
         }
-        expand(&found, &regex, replacement, &mut result)?;
-        at = whole.end();
+        expand(&found, text, &regex, replacement, &mut result)?;
+        copied = whole.1;
+        if count == occurrence {
+            break;
+        }
+        goes_on(&regex, ctx)?;
     }
-    result.push_str(&rest[at..]);
+    result.push_str(&text[copied..]);
     Ok(string(result))
 }

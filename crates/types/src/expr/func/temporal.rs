@@ -2,7 +2,7 @@
 
 use crate::datum::Datum;
 use crate::decimal::Decimal;
-use crate::expr::coerce::cast;
+use crate::expr::coerce::{DateOfNumber, cast, convert, number_of_moment};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::text::{bytes, chars, from_buffer};
@@ -29,12 +29,31 @@ fn day_arg(args: &[Datum<'_>]) -> Option<i32> {
     (!is_zero_date(days)).then_some(days)
 }
 
+/// The date of an argument of which a part is asked for. Numbers come as they are: their month and day may be zero.
+fn civil_arg(args: &[Datum<'_>], info: &CallInfo, ctx: &EvalContext) -> EvalResult<Option<Civil>> {
+    let number = &args[0];
+    let datetime = match number {
+        Datum::Date(_) | Datum::DateTime(_) => return Ok(Some(Civil::from_days(date_arg(args)))),
+        _ => match DateOfNumber::with_zeros(number) {
+            Some(date) => return Ok(Some(date)),
+            None => {
+                convert(number.clone().into_owned(), &info.arg_types[0], &SqlType::DateTime { fsp: 6 }, ctx)?
+            }
+        },
+    };
+    Ok((!datetime.is_null()).then(|| Civil::from_days(date_of(micros(&datetime)))))
+}
+
 /// Functions of dates, the zero date too.
 macro_rules! of_date {
     ($($name:ident = $body:expr;)*) => {$(
-        pub(crate) fn $name<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-            let function: fn(i32) -> i64 = $body;
-            Ok(Datum::Int(function(date_arg(args))))
+        pub(crate) fn $name<'a>(
+            args: Args<'_, 'a>,
+            info: &CallInfo,
+            ctx: &EvalContext,
+        ) -> EvalResult<Datum<'a>> {
+            let function: fn(Civil) -> i64 = $body;
+            Ok(civil_arg(args, info, ctx)?.map_or(Datum::Null, |date| Datum::Int(function(date))))
         }
     )*};
 }
@@ -50,9 +69,9 @@ macro_rules! of_day {
 }
 
 of_date! {
-    month = |days| Civil::from_days(days).month.into();
-    quarter = |days| i64::from(Civil::from_days(days).month + 2) / 3;
-    day_of_month = |days| Civil::from_days(days).day.into();
+    month = |date| date.month.into();
+    quarter = |date| i64::from(date.month + 2) / 3;
+    day_of_month = |date| date.day.into();
 }
 
 of_day! {
@@ -64,8 +83,9 @@ of_day! {
 }
 
 /// YEAR: of type YEAR, and thus unsigned.
-pub(crate) fn year<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    Ok(Datum::UInt(u64::try_from(Civil::from_days(date_arg(args)).year).unwrap_or(0)))
+pub(crate) fn year<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let date = civil_arg(args, info, ctx)?;
+    Ok(date.map_or(Datum::Null, |date| Datum::UInt(u64::try_from(date.year).unwrap_or(0))))
 }
 
 pub(crate) fn week<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
@@ -291,9 +311,13 @@ fn shift_time<'a>(
                 return Ok(Datum::Null);
             }
             let mut result = Vec::new();
+            let is_number = matches!(info.ty, SqlType::Double(_));
             let fraction = |micros: i64| if micros % SECOND == 0 { 0 } else { 6 };
             if let Some(parsed) = parsed {
                 let Some(sum) = datetime(parsed.micros) else { return out_of_range("DATETIME", info, ctx) };
+                if is_number {
+                    return Ok(number_of_moment(&Datum::DateTime(sum), ctx));
+                }
                 temporal::write_datetime(sum, fraction(sum), &mut result);
             } else {
                 let Some(parsed) = temporal::parse_time(bytes(text), ctx.time_zone) else {
@@ -306,6 +330,9 @@ fn shift_time<'a>(
                     ctx.warn(EvalError::TemporalRange { kind: "TIME", call })?;
                 }
                 let sum = sum.clamp(-MAX_TIME, MAX_TIME);
+                if is_number {
+                    return Ok(number_of_moment(&Datum::Time(sum), ctx));
+                }
                 temporal::write_time(sum, fraction(sum), &mut result);
             }
             Ok(from_buffer(result))

@@ -6,6 +6,7 @@ use crate::expr::function::{ArgClass, Function, Nulls};
 use crate::expr::typing::aggregate::{bytes_type, fsp_of_expr, string_type};
 use crate::expr::typing::arith::hybrid_number;
 use crate::expr::typing::collation::Coercibility;
+use crate::expr::typing::moments::{is_date_like, is_sum_as_text};
 use crate::expr::typing::returns::Ret;
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
@@ -35,6 +36,9 @@ impl Typer {
         }
         if matches!(function, Function::ExtractValue | Function::UpdateXml) {
             check_xpath(&args[1])?;
+        }
+        if let Some(extreme) = self.extreme_moment(function, &args)? {
+            return Ok(extreme);
         }
         let args = self.arguments(function, args)?;
         let ty = self.result_type(function, &args)?;
@@ -113,6 +117,14 @@ impl Typer {
             | Function::Strcmp
             | Function::FindInSet
             | Function::Elt => self.texts_together(function, args)?,
+            Function::RegexpLike
+            | Function::RegexpInstr
+            | Function::RegexpSubstr
+            | Function::RegexpReplace => {
+                // Text and pattern stay as they are, but must agree on a collation.
+                collation::aggregate(&args[..2], self, &function.name().to_lowercase(), true)?;
+                args
+            }
             _ => args,
         })
     }
@@ -141,6 +153,18 @@ impl Typer {
                     self.convert(arg, SqlType::DateTime { fsp })
                 }
             },
+            ArgClass::Day => match arg.ty {
+                SqlType::Time { .. } => self.argument(self.convert(arg, SqlType::Date), ArgClass::DateTime),
+                _ => self.argument(arg, ArgClass::DateTime),
+            },
+            ArgClass::DateParts => match ValueClass::of(&arg.ty) {
+                ValueClass::Int | ValueClass::Decimal | ValueClass::Double
+                    if arg.ty != SqlType::Year && !arg.ty.is_coded() =>
+                {
+                    arg
+                }
+                _ => self.argument(arg, ArgClass::Day),
+            },
             ArgClass::Moment => match ValueClass::of(&arg.ty) {
                 ValueClass::Timestamp => arg,
                 // What is no date is no NULL.
@@ -168,16 +192,11 @@ impl Typer {
 
     /// GREATEST and LEAST compare and return in the arguments' common type.
     fn extremes(&self, args: Vec<Expr>, name: &str) -> EvalResult<Vec<Expr>> {
-        let args: Vec<_> = args.into_iter().map(|arg| self.session_time(arg)).collect();
-        let args = self.without_json(self.coded_alternatives(self.bits_as_numbers(args)), false);
+        let args = self.extreme_operands(args);
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         if args.iter().all(|arg| is_text(arg) || arg.ty == SqlType::Null) {
             let to = collation::aggregate(&args, self, &name.to_lowercase(), false)?;
             return Ok(args.into_iter().map(|arg| self.under_collation(arg, to.collation)).collect());
-        }
-        if let Some(date) = date_beside_others(&args) {
-            let read = |arg: Expr| if arg.ty == SqlType::Null { arg } else { self.convert(arg, date) };
-            return Ok(args.into_iter().map(|arg| self.text(read(arg))).collect());
         }
         let ty = self.common_type(&args, name)?;
         Ok(args.into_iter().map(|arg| self.convert(arg, ty)).collect())
@@ -195,12 +214,15 @@ impl Typer {
         Ok(args.into_iter().map(|arg| self.under_collation(arg, to)).collect())
     }
 
-    /// The collation in which one argument is searched: its own, if the arguments agree on none.
+    /// The collation in which one argument is searched: its own, if the arguments agree on none, or if another is bytes, which
+    /// are read as text of its character set.
     fn collation_to_look_by(&self, args: &[Expr], searched: usize, name: &str) -> EvalResult<Collation> {
         let derivation = collation::aggregate(args, self, name, false)?;
         let own = args[searched].ty.collation();
+        let is_beside_bytes = args.iter().any(|arg| arg.ty.is_bytes());
         Ok(match derivation.coercibility {
             Coercibility::NoCollation => own.unwrap_or(derivation.collation),
+            _ if is_beside_bytes => own.unwrap_or(derivation.collation),
             _ => derivation.collation,
         })
     }
@@ -221,7 +243,10 @@ impl Typer {
         let of_bytes = strings.iter().all(|arg| arg.ty.is_bytes() || arg.ty == SqlType::Null)
             && strings.iter().any(|arg| arg.ty.is_bytes() && arg.as_literal().is_none());
         let number = |arg: Expr| match arg.ty.is_string() || arg.ty.is_bytes() {
-            true if hybrid_number(&arg).is_none() => self.cast(arg, CastTarget::Unsigned),
+            true if hybrid_number(&arg).is_none() => match self.moment_as_number(arg) {
+                text if text.ty.is_string() || text.ty.is_bytes() => self.cast(text, CastTarget::Unsigned),
+                number => Ok(self.number(number)),
+            },
             _ if arg.ty.is_coded() => Ok(self.convert(arg, SqlType::BIGINT_UNSIGNED)),
             _ => Ok(self.number(arg)),
         };
@@ -285,6 +310,20 @@ impl Typer {
         let to = match function {
             Function::Instr => self.collation_to_look_by(&args[..2], 0, &name)?,
             Function::Locate => self.collation_to_look_by(&args[..2], 1, &name)?,
+            // What changes a text gives one, and reads bytes beside it as text.
+            Function::Replace
+            | Function::SubstringIndex
+            | Function::Lpad
+            | Function::Rpad
+            | Function::Insert
+            | Function::Trim
+            | Function::TrimLeading
+            | Function::TrimTrailing
+                if args[0].ty.collation().is_some() && args[1..].iter().any(|arg| arg.ty.is_bytes()) =>
+            {
+                let texts = texts.filter(|arg| !arg.ty.is_bytes());
+                collation::aggregate(texts, self, &name, compares)?.collation
+            }
             _ => collation::aggregate(texts, self, &name, compares)?.collation,
         };
         let one = |(i, arg)| if is_text(i) { self.under_collation(arg, to) } else { arg };
@@ -383,7 +422,7 @@ impl Typer {
             UnitFunction::Extract => {
                 let arg = self.session_time(next());
                 let class = match arg.ty {
-                    _ if arg.ty.is_date_like() || unit.is_whole_days() => ArgClass::DateTime,
+                    _ if is_date_like(&arg.ty) || unit.is_whole_days() => ArgClass::DateTime,
                     SqlType::Time { .. } => ArgClass::Time,
                     // A text may be either, and a number is read as one for a time of day.
                     _ if arg.ty.is_string() || arg.ty.is_bytes() => ArgClass::Text,
@@ -431,6 +470,11 @@ impl Typer {
             }
             SqlType::DateTime { fsp } => (date, SqlType::DateTime { fsp: fsp.max(amount_fsp) }),
             SqlType::Time { fsp } if is_of_time(unit) => (date, SqlType::Time { fsp: fsp.max(amount_fsp) }),
+            // A sum that is a text is added to as the date with a time that it is.
+            _ if is_sum_as_text(&date) => {
+                let moment = self.argument(date, ArgClass::DateTime);
+                (moment, SqlType::VarChar { len: 29, collation: self.connection_collation })
+            }
             _ if date.ty.is_string() || date.ty.is_bytes() || date.ty == SqlType::Null => {
                 let text = self.argument(date, ArgClass::Chars);
                 (text, SqlType::VarChar { len: 29, collation: self.connection_collation })
@@ -465,31 +509,8 @@ fn check_xpath(xpath: &Expr) -> EvalResult<()> {
     }
 }
 
-/// As what GREATEST and LEAST read texts and numbers that stand beside dates; they give a text of that.
-fn date_beside_others(args: &[Expr]) -> Option<SqlType> {
-    let mut dates = args.iter().map(|arg| arg.ty).filter(SqlType::is_date_like);
-    let is_other = |arg: &Expr| {
-        use ValueClass as C;
-        matches!(ValueClass::of(&arg.ty), C::Text | C::Bytes | C::Int | C::Decimal | C::Double)
-    };
-    let is_apart = |arg: &Expr| matches!(arg.ty, SqlType::Time { .. } | SqlType::Year);
-    if !args.iter().any(is_other) || args.iter().any(is_apart) {
-        return None;
-    }
-    match dates.next()? {
-        SqlType::Date if dates.all(|ty| ty == SqlType::Date) => Some(SqlType::Date),
-        _ => Some(SqlType::DateTime { fsp: args.iter().map(fsp_of_expr).max().unwrap_or(0) }),
-    }
-}
-
 /// Whether it is of the time of day alone: EXTRACT looks at nothing else, and what is added to a TIME leaves it one.
 fn is_of_time(unit: IntervalUnit) -> bool {
     use IntervalUnit as U;
     !unit.is_whole_days() && !matches!(unit, U::DayMicrosecond | U::DaySecond | U::DayMinute | U::DayHour)
-}
-
-impl SqlType {
-    const fn is_date_like(&self) -> bool {
-        matches!(self, Self::Date | Self::DateTime { .. } | Self::Timestamp { .. })
-    }
 }

@@ -51,6 +51,11 @@ impl Typer {
             | CastTarget::Year => hybrid_number(&expr).unwrap_or(expr),
             _ => expr,
         };
+        let expr = match target {
+            CastTarget::Signed | CastTarget::Unsigned => self.extreme_as_number(expr),
+            CastTarget::Decimal(_) | CastTarget::Float | CastTarget::Double => self.moment_as_number(expr),
+            _ => expr,
+        };
         let ty = self.cast_type(&expr, target)?;
         if target == CastTarget::Json && !expr.ty.is_string() {
             return Ok(self.json(expr));

@@ -4,7 +4,7 @@
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::Typer;
 use crate::expr::typing::returns::Ret;
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Expr, ExprKind, Function};
 use crate::sql_type::{Collation, SqlType};
 
 /// How strongly an expression insists on its collation; the smaller wins.
@@ -12,7 +12,7 @@ use crate::sql_type::{Collation, SqlType};
 pub enum Coercibility {
     /// COLLATE was written.
     Explicit = 0,
-    /// A column.
+    /// A column or user variable.
     Implicit = 2,
     /// USER(), VERSION() and their like.
     System = 3,
@@ -75,6 +75,13 @@ impl Expr {
                 if inner.ty.is_string() || inner.ty.is_bytes() || inner.ty.is_coded() =>
             {
                 inner.coercibility(typer)
+            }
+            ExprKind::Call(Function::AssignVariable, _) => Coercibility::Implicit,
+            // A variable that was a string before the statement.
+            ExprKind::Call(Function::ReadVariable, args)
+                if args.last().is_some_and(|before| before.ty.is_string() && !before.is_null_literal()) =>
+            {
+                Coercibility::Implicit
             }
             ExprKind::Call(function, args) => match function.info().ret {
                 Ret::System(_) => Coercibility::System,

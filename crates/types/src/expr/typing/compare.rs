@@ -277,6 +277,24 @@ impl Typer {
         Ok(Expr::truth(ExprKind::InList { expr: Box::new(expr), list, negated }, nullable))
     }
 
+    /// What a constant behind ESCAPE says: one character or none. NULL is the backslash.
+    pub fn escape_character(&self, escape: Expr) -> EvalResult<Option<char>> {
+        let escape = self.text(escape).fold();
+        let one = match escape.as_literal() {
+            Some(Datum::Null) => Some(Some('\\')),
+            Some(Datum::Str(text)) => {
+                let mut chars = text.chars();
+                let first = chars.next();
+                chars.next().is_none().then_some(first)
+            }
+            Some(Datum::Bytes(bytes)) => {
+                (bytes.len() <= 1).then(|| bytes.first().map(|byte| char::from(*byte)))
+            }
+            _ => None,
+        };
+        one.ok_or(EvalError::WrongArguments("ESCAPE"))
+    }
+
     /// `expr [NOT] LIKE pattern [ESCAPE escape]`.
     pub fn like(&self, expr: Expr, pattern: Expr, escape: Option<char>, negated: bool) -> EvalResult<Expr> {
         refuse_geometries(&[&expr, &pattern], "like")?;

@@ -1,7 +1,7 @@
 //! What is wrong with a regular expression, in the words and numbers that MySQL has for ICU's errors.
 
 use regex_syntax::ast::parse::Parser;
-use regex_syntax::ast::{self, Ast, ErrorKind, RepetitionKind, Visitor};
+use regex_syntax::ast::{self, ErrorKind};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegexpError {
@@ -17,6 +17,9 @@ pub enum RegexpError {
     /// 3689
     #[error("Unrecognized escape sequence in regular expression.")]
     Escape,
+    /// 3690
+    #[error("The regular expression contains a feature that is not implemented in this library version.")]
+    Unimplemented,
     /// 3691
     #[error("Mismatched parenthesis in regular expression.")]
     Parenthesis,
@@ -26,56 +29,61 @@ pub enum RegexpError {
     /// 3693, with MySQL's spelling.
     #[error("The maximum is less than the minumum in a {{min,max}} interval.")]
     MaxBelowMin,
+    /// 3694
+    #[error("Invalid back-reference in regular expression.")]
+    BackReference,
+    /// 3695
+    #[error("The look-behind assertion exceeds the limit in regular expression.")]
+    LookBehind,
     /// 3696
     #[error("The regular expression contains an unclosed bracket expression.")]
     Bracket,
     /// 3697
     #[error("The regular expression contains an [x-y] character range where x comes after y.")]
     Range,
+    /// 3698
+    #[error("Overflow in the regular expression backtrack stack.")]
+    StackOverflow,
+    /// 3699
+    #[error("Timeout exceeded in regular expression match.")]
+    Timeout,
     /// 3887
     #[error("A capture group has an invalid name.")]
     GroupName,
+    /// 3900
+    #[error("Invalid match mode flag in regular expression.")]
+    Flag,
     /// 4007
     #[error("Decimal number in regular expression is too large.")]
     Number,
 }
 
-/// Finds a repetition of a repetition: `a*+` is possessive to ICU, and `a**` nothing at all; to the `regex` crate both are loops
-/// in loops.
-struct Repetitions;
-
-impl Visitor for Repetitions {
-    type Output = ();
-    type Err = RegexpError;
-
-    fn finish(self) -> Result<(), RegexpError> {
-        Ok(())
-    }
-
-    fn visit_pre(&mut self, ast: &Ast) -> Result<(), RegexpError> {
-        match ast {
-            Ast::Repetition(outer) if matches!(*outer.ast, Ast::Repetition(_)) => {
-                Err(match (&outer.op.kind, outer.greedy) {
-                    (RepetitionKind::OneOrMore, true) => RegexpError::Argument,
-                    _ => {
-                        let at = outer.op.span.start;
-                        RegexpError::Syntax { line: at.line, character: at.column }
-                    }
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 impl RegexpError {
-    /// Of a pattern that does not parse, or that means something else to MySQL.
+    /// Of a pattern that does not parse.
     pub(crate) fn check(pattern: &str) -> Result<(), Self> {
-        if pattern.is_empty() {
-            return Err(Self::Argument);
+        Parser::new().parse(pattern).map(|_| ()).map_err(|error| Self::of(&error))
+    }
+
+    /// Of the engine that backtracks, while it compiles a pattern or searches by it.
+    pub(crate) fn of_backtracking(error: &fancy_regex::Error) -> Self {
+        use fancy_regex::{CompileError, Error, ParseError, RuntimeError};
+        match error {
+            Error::RuntimeError(RuntimeError::BacktrackLimitExceeded) => Self::Timeout,
+            Error::RuntimeError(RuntimeError::StackOverflow) => Self::StackOverflow,
+            Error::ParseError(_, ParseError::UnclosedOpenParen) => Self::Parenthesis,
+            Error::ParseError(_, ParseError::InvalidClass) => Self::Bracket,
+            Error::ParseError(_, ParseError::TrailingBackslash | ParseError::InvalidEscape(_)) => {
+                Self::Escape
+            }
+            Error::ParseError(_, ParseError::InvalidRepeat) => Self::Interval,
+            Error::ParseError(_, ParseError::InvalidBackref) => Self::BackReference,
+            Error::CompileError(error) => match **error {
+                CompileError::LookBehindNotConst => Self::LookBehind,
+                CompileError::InvalidBackref(_) => Self::BackReference,
+                _ => Self::Argument,
+            },
+            _ => Self::Argument,
         }
-        let parsed = Parser::new().parse(pattern).map_err(|error| Self::of(&error))?;
-        ast::visit(&parsed, Repetitions)
     }
 
     fn of(error: &ast::Error) -> Self {
@@ -106,12 +114,18 @@ impl RegexpError {
             Self::Index => 3686,
             Self::Syntax { .. } => 3688,
             Self::Escape => 3689,
+            Self::Unimplemented => 3690,
             Self::Parenthesis => 3691,
             Self::Interval => 3692,
             Self::MaxBelowMin => 3693,
+            Self::BackReference => 3694,
+            Self::LookBehind => 3695,
             Self::Bracket => 3696,
             Self::Range => 3697,
+            Self::StackOverflow => 3698,
+            Self::Timeout => 3699,
             Self::GroupName => 3887,
+            Self::Flag => 3900,
             Self::Number => 4007,
         }
     }
