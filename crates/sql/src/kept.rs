@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
+use avocet_types::names;
 use avocet_types::{DefaultValue, TableDef};
 
 use crate::parse::ast::{Expr, ExprKind};
@@ -48,11 +49,11 @@ pub fn parse(text: &str) -> Result<Expr, SqlError> {
 pub fn column_names(expr: &Expr) -> Vec<String> {
     fn gather(expr: &mut Expr, names: &mut Vec<String>) {
         let name = match &expr.kind {
-            ExprKind::Column { column, .. } | ExprKind::Default(Some(column)) => Some(&column.name),
+            ExprKind::Column { column, .. } | ExprKind::DefaultOf { column, .. } => Some(&column.name),
             _ => None,
         };
         if let Some(name) = name
-            && !names.iter().any(|known| known.eq_ignore_ascii_case(name))
+            && !names.iter().any(|known| names::eq(known, name))
         {
             names.push(name.clone());
         }

@@ -14,6 +14,7 @@
 pub mod bind;
 pub mod explain;
 pub mod facts;
+mod item_name;
 pub mod kept;
 mod lift;
 pub mod parse;

@@ -4,8 +4,10 @@
 //! tables get later.
 
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 
 use crate::bind::{Notes, Qualified, first_table};
+use crate::item_name::item_name;
 use crate::parse::ast::*;
 use crate::parse::grow_stack;
 
@@ -47,9 +49,25 @@ fn column(of: &Qualified, span: Span) -> Expr {
     Expr { kind, span }
 }
 
+/// As MySQL prints it: without parentheses where what they hold has no LIMIT or order of its own, and with WITH before them.
+fn leave_out_parentheses(query: &mut Query) {
+    while let QueryBody::Parenthesized(inner) = &mut query.body {
+        if query.with.is_none() {
+            query.with = inner.with.take();
+        }
+        let is_sorted_twice = !query.order_by.is_empty() && !inner.order_by.is_empty();
+        if inner.with.is_some() || inner.limit.is_some() || is_sorted_twice {
+            return;
+        }
+        query.order_by.append(&mut inner.order_by);
+        query.body = std::mem::replace(&mut inner.body, QueryBody::Values(Vec::new()));
+    }
+}
+
 impl Qualifier<'_> {
     fn query(&self, query: &mut Query, columns: Columns) -> Result<(), SqlError> {
         grow_stack(|| {
+            leave_out_parentheses(query);
             for cte in query.with.iter_mut().flat_map(|with| &mut with.ctes) {
                 self.query(&mut cte.query, Columns::Renamed)?;
             }
@@ -58,7 +76,16 @@ impl Qualifier<'_> {
             self.body(&mut query.body, columns)?;
             match &query.body {
                 QueryBody::Select(select) => self.order(&mut query.order_by, select),
-                _ => query.order_by.iter_mut().try_for_each(|item| self.expr(&mut item.expr)),
+                body => {
+                    let items = body.first_select().map_or(&[][..], |first| &first.items);
+                    query.order_by.iter_mut().try_for_each(|key| match name_at_position(&key.expr, items) {
+                        Some(name) => {
+                            key.expr = name;
+                            Ok(())
+                        }
+                        None => self.expr(&mut key.expr),
+                    })
+                }
             }
         })
     }
@@ -127,15 +154,7 @@ impl Qualifier<'_> {
 
     /// The name of a column that was given none.
     fn name(&self, expr: &Expr, number: usize) -> Ident {
-        let written = expr.span.text(self.source);
-        let name = match &expr.kind {
-            ExprKind::Column { column, .. } => column.name.clone(),
-            ExprKind::String { value, charset: None } => value.clone(),
-            // Behind an introducer: what stands in the quotes.
-            ExprKind::String { value, .. } if written.ends_with(['\'', '"']) => value.clone(),
-            _ => written.trim().to_owned(),
-        };
-        let name = name.trim_start();
+        let name = &item_name(expr, self.source);
         match check_name(name) {
             Ok(()) => ident(name, expr.span),
             Err(_) => ident(&format!("Name_exp_{number}"), expr.span),
@@ -190,16 +209,14 @@ impl Qualifier<'_> {
             }
             if let ExprKind::Column { table: None, column, .. } = &key.expr.kind {
                 let named = select.items.iter().find_map(|item| match item {
-                    SelectItem::Expr { expr, alias: Some(alias) }
-                        if alias.name.eq_ignore_ascii_case(&column.name) =>
-                    {
+                    SelectItem::Expr { expr, alias: Some(alias) } if names::eq(&alias.name, &column.name) => {
                         Some(expr)
                     }
                     _ => None,
                 });
                 if let Some(item) = named {
                     let is_own_name = matches!(&item.kind, ExprKind::Column { column: of, .. }
-                        if of.name.eq_ignore_ascii_case(&column.name));
+                        if names::eq(&of.name, &column.name));
                     if is_own_name || !gathers {
                         key.expr = as_key(item);
                     }
@@ -273,6 +290,18 @@ fn equality(left: &Qualified, right: &Qualified) -> Expr {
     let side = |of: &Qualified| Box::new(column(of, Span::default()));
     let kind = ExprKind::Binary { op: BinaryOp::Eq, left: side(left), right: side(right) };
     Expr { kind, span: Span::default() }
+}
+
+/// The name of the column that a number stands for, if the block that begins a query gives it one.
+fn name_at_position(key: &Expr, items: &[SelectItem]) -> Option<Expr> {
+    let ExprKind::Integer(position) = key.kind else { return None };
+    let SelectItem::Expr { alias: Some(alias), .. } =
+        items.get(usize::try_from(position).ok()?.checked_sub(1)?)?
+    else {
+        return None;
+    };
+    let kind = ExprKind::Column { database: None, table: None, column: alias.clone() };
+    Some(Expr { kind, span: key.span })
 }
 
 /// The select item that a number stands for.

@@ -94,7 +94,8 @@ impl Binder<'_> {
         self.block().in_aggregate = false;
         let mut aggregate = parts?;
         let depth = self.place_of(&aggregate).ok_or_else(|| ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]))?;
-        let owner = &self.blocks[depth];
+        let owner = &mut self.blocks[depth];
+        owner.is_aggregated |= !owner.in_window_keys;
         let hash = hash_of(&aggregate);
         let alike = owner.alike_aggregates.get(&hash).into_iter().flatten();
         let id = match alike.map(|at| &owner.aggregates[*at]).find(|a| same_aggregate(a, &aggregate)) {
@@ -238,11 +239,15 @@ impl Binder<'_> {
         let innermost = self.blocks.len() - 1;
         let allows = |depth: &usize| {
             let block = &self.blocks[*depth];
-            block.clause.allows_aggregates() && !(block.in_aggregate && *depth < innermost)
+            block.clause.allows_aggregates()
+                && !block.has_rows_only
+                && !(block.in_aggregate && *depth < innermost)
         };
         match self.owner_of(aggregate) {
             // What an item of an outer block is called is a value here.
-            _ if self.blocks[innermost].names_outer_item => Some(innermost).filter(allows),
+            _ if self.blocks[innermost].names_outer_item => {
+                self.blocks.iter().rposition(|block| !block.has_rows_only).filter(allows)
+            }
             Some(depth) => (depth..=innermost).find(allows),
             None => (0..=innermost).rev().find(allows),
         }

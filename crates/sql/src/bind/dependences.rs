@@ -1,7 +1,8 @@
 //! Which columns of a derived table follow from which others, so that they may stand beside GROUP BY of these (manual, 14.19.4).
 //!
 //! A row of a derived table follows from the rows that it is made of, and these from their tables' keys. Each of them has an id of its
-//! own among the columns, as if there were a column of row ids.
+//! own among the columns, as if there were a column of row ids. What holds in a CTE holds for each reference to it, for columns of
+//! other names.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -9,7 +10,8 @@ use std::ops::Range;
 use avocet_types::IndexPart;
 use avocet_types::expr::Expr;
 
-use crate::bind::equalities::collect_equalities;
+use crate::bind::equalities::{Equality, collect_equalities};
+use crate::bind::views::can_merge;
 use crate::plan::walk::column_of;
 use crate::plan::*;
 
@@ -20,6 +22,30 @@ pub(super) struct Dependence {
     to: Vec<ColumnId>,
     /// Also in rows that an outer join complements, where all are NULL.
     outlives_outer: bool,
+}
+
+/// Those within a CTE.
+#[derive(Debug)]
+pub(super) struct OfCte {
+    all: Dependences,
+    columns: Vec<ColumnId>,
+    row: ColumnId,
+}
+
+pub(super) type OfCtes = HashMap<CteId, OfCte>;
+
+impl OfCte {
+    /// `columns` are those of the CTE, which is `query`.
+    pub fn new(query: &QueryExpr, columns: &[ColumnId], others: &OfCtes) -> Self {
+        let mut within = Dependences::default();
+        let row = within.add_query(query, others);
+        let mut all = Dependences::default();
+        let row_of_cte = all.row();
+        let of: Vec<_> = query.outputs.iter().copied().chain([row]).collect();
+        let named: Vec<_> = columns.iter().copied().chain([row_of_cte]).collect();
+        all.add_renamed(&within, &of, &named);
+        Self { all, columns: columns.to_vec(), row: row_of_cte }
+    }
 }
 
 /// Those of a block's derived tables.
@@ -54,15 +80,16 @@ impl Dependences {
     }
 
     /// Adds those between the columns of a query, its outputs among them; what its row is called.
-    pub fn add_query(&mut self, query: &QueryExpr) -> ColumnId {
+    pub fn add_query(&mut self, query: &QueryExpr, of_ctes: &OfCtes) -> ColumnId {
         let row = self.row();
         let QueryBody::Select(select) = &query.body else { return row };
         // A row of totals has no value of what a group is by.
         if select.aggregation.as_ref().is_some_and(|aggregation| aggregation.rollup) {
             return row;
         }
-        let of_from = self.add_from(&select.from);
-        select.filter.iter().for_each(|filter| self.add_equalities(filter));
+        let of_from = self.add_from(&select.from, of_ctes);
+        let is_merged = can_merge(query);
+        select.filter.iter().for_each(|filter| self.add_equalities(filter, is_merged));
         match &select.aggregation {
             Some(aggregation) => {
                 aggregation.keys.iter().for_each(|key| self.add_computed(key));
@@ -81,27 +108,26 @@ impl Dependences {
         row
     }
 
-    /// Adds those of a CTE for one more reference to it, whose columns are `columns` instead of `of`.
-    pub fn add_renamed(&mut self, cte: &Self, of: &[ColumnId], columns: &[ColumnId]) {
-        let renamed = cte.renamed(of, columns, &mut self.rows);
-        self.all.extend(renamed.all);
+    /// Adds those of a CTE for one more reference to it, which has these columns; what its row is called.
+    pub fn add_cte(&mut self, id: CteId, columns: &[ColumnId], of_ctes: &OfCtes) -> ColumnId {
+        let row = self.row();
+        if let Some(cte) = of_ctes.get(&id) {
+            let of: Vec<_> = cte.columns.iter().copied().chain([cte.row]).collect();
+            let named: Vec<_> = columns.iter().copied().chain([row]).collect();
+            self.add_renamed(&cte.all, &of, &named);
+        }
+        row
     }
 
-    /// What has no new name gets one that nothing else has.
-    pub fn renamed(&self, of: &[ColumnId], names: &[ColumnId], rows: &mut u32) -> Self {
+    /// Adds what holds for `of`, for `names` instead. What has no new name gets one that nothing else has.
+    fn add_renamed(&mut self, others: &Self, of: &[ColumnId], names: &[ColumnId]) {
         let mut known: HashMap<ColumnId, ColumnId> = of.iter().copied().zip(names.iter().copied()).collect();
-        let mut name = |id: &ColumnId| {
-            *known.entry(*id).or_insert_with(|| {
-                *rows += 1;
-                ColumnId(u32::MAX - *rows)
-            })
-        };
-        let mut all = Vec::with_capacity(self.all.len());
-        for Dependence { from, to, outlives_outer } in &self.all {
-            let (from, to) = (from.iter().map(&mut name).collect(), to.iter().map(&mut name).collect());
-            all.push(Dependence { from, to, outlives_outer: *outlives_outer });
+        for Dependence { from, to, outlives_outer } in &others.all {
+            let mut name = |id: &ColumnId| *known.entry(*id).or_insert_with(|| self.row());
+            let from = from.iter().map(&mut name).collect();
+            let to = to.iter().map(&mut name).collect();
+            self.all.push(Dependence { from, to, outlives_outer: *outlives_outer });
         }
-        Self { all, rows: *rows }
     }
 
     fn row(&mut self) -> ColumnId {
@@ -127,33 +153,35 @@ impl Dependences {
         self.all.push(Dependence { from, to: vec![item.id], outlives_outer: column.is_some() });
     }
 
-    fn add_equalities(&mut self, condition: &Expr) {
+    fn add_equalities(&mut self, condition: &Expr, is_merged: bool) {
         let mut found = Vec::new();
         collect_equalities(condition, &mut found);
-        // As in MySQL, a column that equals an expression follows from that in the block itself alone.
-        for equality in found.into_iter().filter(|equality| equality.is_plain) {
+        // As in MySQL, a column that equals an expression follows from that in the block itself alone; from a constant, in what is merged
+        // into it, too.
+        let counts = |equality: &Equality| equality.is_plain || is_merged && equality.others.is_empty();
+        for equality in found.into_iter().filter(counts) {
             self.add(equality.others, vec![equality.column]);
         }
     }
 
     /// What the rows are called that a row of FROM is made of.
-    fn add_from(&mut self, from: &From) -> Vec<ColumnId> {
+    fn add_from(&mut self, from: &From, of_ctes: &OfCtes) -> Vec<ColumnId> {
         match from {
             From::Table(scan) => vec![self.add_table(scan)],
-            From::Derived(derived) => vec![self.add_query(&derived.query)],
+            From::Derived(derived) => vec![self.add_query(&derived.query, of_ctes)],
             From::Join(join) => {
-                let mut rows = self.add_from(&join.left);
+                let mut rows = self.add_from(&join.left, of_ctes);
                 let left = self.all.len();
-                rows.extend(self.add_from(&join.right));
+                rows.extend(self.add_from(&join.right, of_ctes));
                 match (join.kind, &join.on) {
-                    (JoinKind::Inner, Some(on)) => self.add_equalities(on),
+                    (JoinKind::Inner, Some(on)) => self.add_equalities(on, false),
                     (JoinKind::Inner, None) => {}
                     (JoinKind::Left, _) => self.complement(left..usize::MAX),
                 }
                 rows
             }
             From::Dual => Vec::new(),
-            From::Cte(_) => vec![self.row()],
+            From::Cte(reference) => vec![self.add_cte(reference.cte, &reference.columns, of_ctes)],
         }
     }
 

@@ -9,12 +9,13 @@ use avocet_types::expr::{
 use avocet_types::temporal::{TimeZone, ZeroDates, date_of, parse_datetime, parse_time};
 use avocet_types::{Datum, Decimal, DefaultValue, SqlType};
 
+use crate::bind::row_subquery::query_of;
 use crate::bind::scope::ColumnName;
 use crate::bind::upsert::of_new_row;
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, BinaryOp, ExprKind, TemporalKind, TrimSide, UnaryOp};
 use crate::parse::grow_stack;
-use crate::plan::ColumnId;
+use crate::plan::{ColumnId, JoinKind};
 
 /// Expressions that are bound more than once: as many as the longest lists of rows have, and no more in all.
 const MOST_REPEATED: usize = 1 << 22;
@@ -26,7 +27,10 @@ impl Binder<'_> {
     }
 
     /// Binds what was bound before, or will be again. What is nested is bound twice as often with each level.
-    fn again<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T, SqlError>) -> Result<T, SqlError> {
+    pub(super) fn again<T>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
         let before = self.exprs_bound;
         let bound = bind(self)?;
         self.exprs_repeated += self.exprs_bound - before;
@@ -80,8 +84,15 @@ impl Binder<'_> {
                 let value = self.expr(value)?;
                 Ok(self.typer.assign_variable(name, value))
             }
-            ExprKind::Default(Some(column)) => self.default_of(&column.name, column.span),
-            ExprKind::Default(None) => Err(unsupported("DEFAULT in an expression")),
+            ExprKind::DefaultOf { database, table, column } => {
+                let name = ColumnName {
+                    database: database.as_ref().map(|d| d.name.as_str()),
+                    table: table.as_ref().map(|t| t.name.as_str()),
+                    column: &column.name,
+                };
+                self.default_of(&name, column.span)
+            }
+            ExprKind::Default => Err(unsupported("DEFAULT in an expression")),
             ExprKind::InsertedValue { column, .. } if self.takes_inserted => {
                 // In a subquery: MySQL knows no row to be inserted there, unless by an alias.
                 let column = &of_new_row(&column.name);
@@ -165,8 +176,8 @@ impl Binder<'_> {
     }
 
     /// `DEFAULT(column)`
-    fn default_of(&mut self, column: &str, span: ast::Span) -> Result<Expr, SqlError> {
-        let column = self.resolve(&ColumnName { database: None, table: None, column }, span)?;
+    fn default_of(&mut self, name: &ColumnName<'_>, span: ast::Span) -> Result<Expr, SqlError> {
+        let column = self.resolve(name, span)?;
         let origin = match column.kind {
             Bound::Column(id) => self.columns[ColumnId(id as u32)].origin.clone(),
             _ => None,
@@ -176,7 +187,8 @@ impl Binder<'_> {
         match &of.default {
             Some(DefaultValue::Const(value)) => Ok(Expr::literal(value.clone(), of.ty)),
             Some(DefaultValue::Expr(_)) => Err(ErrorCode::DEFAULT_AS_VAL_GENERATED.with(&[])),
-            Some(DefaultValue::Now) => Err(unsupported("DEFAULT of a time in an expression")),
+            // MySQL has no time for it but that of a row that is inserted.
+            Some(DefaultValue::Now) => Ok(Expr::literal(Datum::Null, of.ty)),
             None if of.nullable && of.generated.is_none() => Ok(Expr::literal(Datum::Null, of.ty)),
             None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&of.name])),
         }
@@ -314,6 +326,13 @@ impl Binder<'_> {
         if let ExprKind::Row(row) = &expr.kind {
             return self.row_in_list(row, list, negated);
         }
+        if let Some(query) = query_of(expr)
+            && self.is_row_query(query)?
+        {
+            return self.over_rows(JoinKind::Left, &[query], |binder, rows| {
+                binder.row_in_list(&rows[0], list, negated)
+            });
+        }
         let mut expr = self.expr(expr)?;
         let mut items = Vec::with_capacity(list.len());
         for item in list {
@@ -328,12 +347,15 @@ impl Binder<'_> {
         Ok(self.typer.in_list(expr, items, negated)?)
     }
 
-    fn row_in_list(
+    pub(super) fn row_in_list(
         &mut self,
         row: &[ast::Expr],
         list: &[ast::Expr],
         negated: bool,
     ) -> Result<Expr, SqlError> {
+        if list.iter().any(|item| query_of(item).is_some()) {
+            return self.row_among_queries(row, list, negated);
+        }
         let mut any = Vec::with_capacity(list.len());
         for item in list {
             let ExprKind::Row(item) = &item.kind else {
@@ -372,10 +394,10 @@ impl Binder<'_> {
         let (expr, pattern) = (self.expr(expr)?, self.expr(pattern)?);
         let (expr, pattern) = self.settle_pair(expr, pattern);
         let escape = match escape {
-            Some(escape) => match self.expr(escape)?.as_literal() {
-                Some(Datum::Str(text)) if text.chars().count() <= 1 => text.chars().next(),
-                _ => return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"ESCAPE"])),
-            },
+            Some(escape) => {
+                let escape = self.expr(escape)?;
+                self.typer.escape_character(escape)?
+            }
             None if self.typer.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES) => None,
             None => Some('\\'),
         };
@@ -466,9 +488,9 @@ impl Binder<'_> {
         Ok(self.typer.call(function, args)?)
     }
 
-    /// `NAME_CONST('name', literal)`: the literal; [`constant_name`] has its name.
+    /// `NAME_CONST('name', literal)`: the literal.
     fn name_const(&mut self, args: &[ast::Expr]) -> Result<Expr, SqlError> {
-        let [_, value] = args else {
+        let [name, value] = args else {
             return Err(ErrorCode::WRONG_PARAMCOUNT_TO_NATIVE_FCT.with(&[&"NAME_CONST"]));
         };
         let is_literal = |kind: &ExprKind| {
@@ -490,8 +512,8 @@ impl Binder<'_> {
             ExprKind::Collate { expr, .. } => is_literal(&expr.kind),
             kind => is_literal(kind),
         };
-        match constant_name(args) {
-            Some(_) if is_constant => self.expr(value),
+        match name.kind {
+            ExprKind::String { charset: None, .. } if is_constant => self.expr(value),
             _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"NAME_CONST"])),
         }
     }
@@ -513,14 +535,6 @@ impl Binder<'_> {
             _ => self.expr(arg),
         };
         args.iter().enumerate().map(one).collect()
-    }
-}
-
-/// The name that NAME_CONST with these arguments gives a select item.
-pub(super) fn constant_name(args: &[ast::Expr]) -> Option<&str> {
-    match args {
-        [ast::Expr { kind: ExprKind::String { value, charset: None }, .. }, _] => Some(value),
-        _ => None,
     }
 }
 

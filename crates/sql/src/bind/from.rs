@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{CompareOp, Expr};
+use avocet_types::names;
+use avocet_types::schema::TableDef;
 
+use crate::bind::dependences::{Dependences, OfCtes};
 use crate::bind::equalities::{collect_equalities, outer_equalities};
 use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
 use crate::bind::views::can_merge;
@@ -16,19 +19,31 @@ use crate::plan::*;
 
 /// Index hints change no result, but they name indexes that are there.
 fn check_hints(hints: &[ast::IndexHint], from: &From) -> Result<(), SqlError> {
-    let (shown, indexes) = match from {
-        From::Table(scan) => (&scan.alias, &scan.table.indexes[..]),
-        From::Cte(cte) => (&cte.alias, &[][..]),
+    let (shown, table) = match from {
+        From::Table(scan) => (&scan.alias, Some(&*scan.table)),
+        From::Cte(cte) => (&cte.alias, None),
         From::Derived(_) | From::Join(_) | From::Dual => return Ok(()),
     };
-    let visible = indexes.iter().filter(|index| !index.invisible);
-    let is_missing =
-        |name: &&Ident| !visible.clone().any(|index| index.name.eq_ignore_ascii_case(&name.name));
+    let is_missing = |name: &&Ident| !table.is_some_and(|table| has_visible_index(table, &name.name));
     let hints = hints.iter().filter(|hint| hint.kind != ast::IndexHintKind::Partition);
     match hints.flat_map(|hint| &hint.indexes).find(is_missing) {
         Some(missing) => Err(ErrorCode::KEY_DOES_NOT_EXIST.with(&[&missing.name, shown])),
         None => Ok(()),
     }
+}
+
+/// A hint names an index in full, or by a beginning that no other index has, invisible ones included.
+fn has_visible_index(table: &TableDef, name: &str) -> bool {
+    let searched = table.kept_keys.iter().map(|key| (&*key.name, true));
+    let all = table.indexes.iter().map(|index| (&*index.name, !index.invisible)).chain(searched);
+    if let Some((_, is_visible)) = all.clone().find(|(own, _)| own.eq_ignore_ascii_case(name)) {
+        return is_visible;
+    }
+    let begins = |own: &str| {
+        own.as_bytes().get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let mut begun = all.filter(|(own, _)| begins(own));
+    matches!((begun.next(), begun.next()), (Some((_, true)), None))
 }
 
 /// As many tables as MySQL joins in one block. Sets of them fit into 64 bits where joins are ordered.
@@ -167,12 +182,15 @@ impl Binder<'_> {
         self.check_next(&alias, None)?;
         let columns: Vec<_> = source.iter().map(|id| self.copy_column(*id)).collect();
         self.label_columns(&columns, &alias, None, true);
-        let known = self.ctes.iter().rev().find(|known| known.id == cte);
-        if let Some(dependences) = known.map(|known| known.dependences.clone()) {
-            self.block().dependences.add_renamed(&dependences, source, &columns);
-        }
+        self.with_dependences(|all, of_ctes| all.add_cte(cte, &columns, of_ctes));
         let first = self.push_scope_table(alias.clone(), &columns, Vec::new());
         Ok(Bound { from: From::Cte(CteRef { cte, alias, columns: columns.clone() }), first, star: columns })
+    }
+
+    /// Adds to the dependences of the block's derived tables.
+    pub(super) fn with_dependences<T>(&mut self, add: impl FnOnce(&mut Dependences, &OfCtes) -> T) {
+        let block = self.blocks.last_mut().expect("tables are bound inside of a block");
+        add(&mut block.dependences, &self.dependences_of_ctes);
     }
 
     /// Adds a table that is not stored to the block; where it is in the block's list.
@@ -192,7 +210,8 @@ impl Binder<'_> {
             })
             .collect();
         let tables = &mut self.block().tables;
-        tables.push(ScopeTable { database: None, name, columns, is_stored: false, keys, hidden: Vec::new() });
+        let (hidden, rowid) = (Vec::new(), None);
+        tables.push(ScopeTable { database: None, name, columns, is_stored: false, keys, hidden, rowid });
         tables.len() - 1
     }
 
@@ -219,7 +238,7 @@ impl Binder<'_> {
         let star = query.outputs.clone();
         self.label_columns(&star, &alias, function.as_ref(), can_merge(&query));
         let keys = keys_of(&query);
-        self.block().dependences.add_query(&query);
+        self.with_dependences(|all, of_ctes| all.add_query(&query, of_ctes));
         let first = self.push_scope_table(alias.clone(), &star, keys);
         Ok(Bound { from: From::Derived(Derived { query, alias, outer, view: None }), first, star })
     }
@@ -234,7 +253,7 @@ impl Binder<'_> {
         }
         for (i, id) in outputs.iter().enumerate() {
             let name = &self.columns[*id].name;
-            if outputs[..i].iter().any(|other| self.columns[*other].name.eq_ignore_ascii_case(name)) {
+            if outputs[..i].iter().any(|other| names::eq(&self.columns[*other].name, name)) {
                 return Err(ErrorCode::DUP_FIELDNAME.with(&[name]));
             }
         }
@@ -333,7 +352,7 @@ impl Binder<'_> {
         let mut common = Vec::new();
         for id in &left.star {
             let name = name_of(self, id);
-            if right_names.iter().any(|r| r.eq_ignore_ascii_case(&name)) {
+            if right_names.iter().any(|r| names::eq(r, &name)) {
                 common.push(name);
             }
         }
@@ -401,8 +420,7 @@ impl Binder<'_> {
             return Ok(id);
         }
         let columns = self.block().tables[tables].iter().flat_map(|table| &table.columns);
-        let mut invisible =
-            columns.filter(|column| column.invisible && column.name.eq_ignore_ascii_case(name));
+        let mut invisible = columns.filter(|column| column.invisible && names::eq(&column.name, name));
         match (invisible.next().map(|column| column.id), invisible.next()) {
             (Some(id), None) => Ok(id),
             _ => self.star_column(side, name),
@@ -410,7 +428,7 @@ impl Binder<'_> {
     }
 
     fn star_column(&self, side: &Bound, name: &str) -> Result<ColumnId, SqlError> {
-        let mut found = side.star.iter().filter(|id| self.columns[**id].name.eq_ignore_ascii_case(name));
+        let mut found = side.star.iter().filter(|id| names::eq(&self.columns[**id].name, name));
         let id =
             found.next().ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name, &Clause::From.name()]))?;
         if found.next().is_some() {

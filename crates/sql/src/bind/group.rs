@@ -9,9 +9,33 @@ use avocet_types::{IntWidth, SqlType};
 
 use crate::bind::Binder;
 use crate::bind::equalities::{Equality, collect_equalities};
-use crate::bind::scope::Clause;
+use crate::bind::scope::{BlockWindow, Clause};
 use crate::plan::walk::{column_of, for_each_outer_mut, replace, visit_subquery, visit_window};
 use crate::plan::*;
+
+/// What is rewritten, as errors call it.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
+    list: &'p str,
+    position: usize,
+    /// The key of a window, which may be a key of GROUP BY as a whole; in MySQL no part of it is.
+    is_window_key: bool,
+}
+
+impl<'p> Place<'p> {
+    pub(super) fn of(clause: Clause, position: usize) -> Self {
+        let list = match clause {
+            Clause::Order => "ORDER BY clause",
+            Clause::Having => "HAVING clause",
+            _ => "SELECT list",
+        };
+        Self { list, position, is_window_key: false }
+    }
+
+    fn of_window(list: &'p str, position: usize) -> Self {
+        Self { list, position, is_window_key: true }
+    }
+}
 
 pub(super) struct Grouping {
     keys: Vec<Projected>,
@@ -61,17 +85,22 @@ impl Grouping {
         Ok(Self { keys, determined, carried, carriers: Vec::new(), strict, rollup })
     }
 
-    /// Rewrites an expression that is evaluated after grouping. `position` is for the error.
+    /// Rewrites an expression that is evaluated after grouping.
     pub(super) fn regroup(
         &mut self,
         binder: &mut Binder<'_>,
         expr: &mut Expr,
-        clause: Clause,
-        position: usize,
+        place: Place<'_>,
     ) -> Result<(), SqlError> {
         let mut error = None;
+        let whole = (place.is_window_key && self.strict).then(|| expr.clone());
         replace(expr, &mut |part| {
             if let Some(key) = self.keys.iter().find(|key| key.expr == *part) {
+                if whole.as_ref().is_some_and(|whole| whole != part)
+                    && let Some(id) = self.undetermined_part(binder, part)
+                {
+                    error.get_or_insert_with(|| self.refusal(binder, id, place));
+                }
                 let ty = binder.columns[key.id].ty;
                 return Some(Expr::column(key.id.index(), ty, part.nullable || self.rollup));
             }
@@ -86,7 +115,7 @@ impl Grouping {
             if !binder.block().owns(id) && !is_of_rows(binder, id) {
                 return None;
             }
-            match self.carry(binder, id, clause, position) {
+            match self.carry(binder, id, place) {
                 Ok(carrier) => Some(Expr::column(carrier.index(), part.ty, true)),
                 Err(e) => {
                     error.get_or_insert(e);
@@ -102,8 +131,7 @@ impl Grouping {
         &mut self,
         binder: &mut Binder<'_>,
         id: ColumnId,
-        clause: Clause,
-        position: usize,
+        place: Place<'_>,
     ) -> Result<ColumnId, SqlError> {
         if let Some(carrier) = self.carried.get(&id) {
             return Ok(*carrier);
@@ -111,7 +139,7 @@ impl Grouping {
         if self.strict
             && let Some(unknown) = self.undetermined(binder, id)
         {
-            return Err(self.refusal(binder, unknown, clause, position));
+            return Err(self.refusal(binder, unknown, place));
         }
         let arg = binder.column_expr(id);
         let carrier = self.carrier(binder, arg);
@@ -127,6 +155,13 @@ impl Grouping {
             Some(entry) => entry.subquery.outer.iter().copied().find(|id| several(id)),
             None => Some(id).filter(several),
         }
+    }
+
+    /// A column in a part of an expression that is neither a key nor follows from the keys.
+    fn undetermined_part(&self, binder: &mut Binder<'_>, part: &Expr) -> Option<ColumnId> {
+        let is_key = |id: ColumnId| self.keys.iter().any(|key| column_of(&key.expr) == Some(id));
+        let columns = part.columns().into_iter().map(|column| ColumnId(column as u32));
+        columns.filter(|id| !is_key(*id)).find_map(|id| self.undetermined(binder, id))
     }
 
     /// The column in which a group shows one of its rows' values.
@@ -154,17 +189,9 @@ impl Grouping {
         key.or_else(|| self.carried.get(&id).copied())
     }
 
-    fn refusal(&self, binder: &Binder<'_>, id: ColumnId, clause: Clause, position: usize) -> SqlError {
+    fn refusal(&self, binder: &Binder<'_>, id: ColumnId, place: Place<'_>) -> SqlError {
+        let Place { list, position, .. } = place;
         let column = binder.full_name(id);
-        if clause == Clause::Having {
-            let name = &binder.columns[id].name;
-            return SqlError {
-                errno: 1463,
-                sqlstate: *b"42000",
-                message: format!("Non-grouping field '{name}' is used in HAVING clause"),
-            };
-        }
-        let list = if clause == Clause::Order { "ORDER BY clause" } else { "SELECT list" };
         if self.keys.is_empty() {
             return ErrorCode::MIX_OF_GROUP_FUNC_AND_FIELDS.because(format!(
                 "In aggregated query without GROUP BY, expression #{position} of {list} contains nonaggregated column \
@@ -181,10 +208,19 @@ impl Grouping {
     pub(super) fn regroup_windows(&mut self, binder: &mut Binder<'_>) -> Result<(), SqlError> {
         let mut windows = std::mem::take(&mut binder.block().window_functions);
         let mut result = Ok(());
-        for window in &mut windows {
+        for BlockWindow { window, partition_of, order_of } in &mut windows {
+            let mut keys = |keys: &mut dyn Iterator<Item = &mut Expr>, of: &str| {
+                let list = format!("PARTITION BY or ORDER BY clause of window '{of}'");
+                for (at, key) in keys.enumerate() {
+                    self.regroup(binder, key, Place::of_window(&list, at + 1))?;
+                }
+                Ok::<(), SqlError>(())
+            };
+            keys(&mut window.partition_by.iter_mut(), partition_of)?;
+            keys(&mut window.order_by.iter_mut().map(|(key, _)| key), order_of)?;
             visit_window(window, &mut |expr| {
                 if result.is_ok() {
-                    result = self.regroup(binder, expr, Clause::Select, 1);
+                    result = self.regroup(binder, expr, Place::of(Clause::Select, 1));
                 }
             });
         }
@@ -197,10 +233,10 @@ impl Grouping {
         let mut subqueries = std::mem::take(&mut binder.block().subqueries);
         let mut result = Ok(());
         for entry in subqueries.iter_mut().filter(|s| !s.before_grouping) {
-            let mut reached = BTreeSet::new();
+            let (mut reached, clause) = (BTreeSet::new(), entry.clause);
             visit_subquery(&mut entry.subquery, &mut |expr| {
                 if result.is_ok() {
-                    result = self.regroup(binder, expr, Clause::Select, 1);
+                    result = self.regroup(binder, expr, Place::of(clause, 1));
                 }
                 reached.extend(expr.columns().into_iter().map(|c| ColumnId(c as u32)));
             });

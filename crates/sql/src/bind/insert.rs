@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, SqlMode};
+use avocet_types::names;
 use avocet_types::schema::TableDef;
 
 use super::scope::Block;
 use super::{Binder, CatalogView, unsupported};
 use crate::parse::ast::{self, ExprKind, Ident, ObjectName, Span};
 use crate::parse::statement::{Assignment, Insert, InsertSource, LoadData, LoadTarget};
-use crate::plan::walk::column_of;
+use crate::plan::walk::changeable_column;
 use crate::plan::{ColumnId, From, TableScan};
 
 /// The table into which rows go through a view.
@@ -27,7 +28,7 @@ pub struct ViewTarget {
 /// What a name is in an INSERT, if it is a view; `None` for tables and what is not there. `columns` are those that get values.
 ///
 /// # Errors
-/// 1471, 1393, 1394 for views that take no rows, or not these; 1423 for columns that would have no value in strict mode.
+/// 1471, 1348, 1393, 1394 for views that take no rows, or not these; 1423 for columns that would have no value in strict mode.
 pub fn through_view(
     name: &ObjectName,
     columns: Option<&[&str]>,
@@ -46,32 +47,39 @@ pub fn through_view(
     let (mut subqueries, scope) = (Vec::new(), binder.block().tables[0].clone());
     let (_, views) = binder.merge_from(&mut from, &mut subqueries);
     let merged = views.first().ok_or_else(refused)?;
-    if !view.view.as_ref().is_some_and(|view| view.is_updatable) {
-        return Err(refused());
-    }
     let mut shown = Vec::with_capacity(scope.columns.len());
     for column in &scope.columns {
-        let id = binder.merged.meaning(column.id).and_then(column_of).ok_or_else(refused)?;
-        if shown.iter().any(|(_, other)| *other == id) {
-            return Err(refused());
-        }
+        let id = binder.merged.meaning(column.id).and_then(changeable_column);
         shown.push((column.name.to_string(), id));
     }
+    let stored = |(name, id): &(String, Option<ColumnId>)| {
+        id.ok_or_else(|| ErrorCode::NONUPDATEABLE_COLUMN.with(&[name]))
+    };
     let named = match columns {
         None if merged.scans.len() > 1 => {
             return Err(ErrorCode::VIEW_NO_INSERT_FIELD_LIST.with(&[&view.database, &view.name]));
         }
-        None => shown.iter().map(|(_, id)| *id).collect::<Vec<_>>(),
+        None => shown.iter().map(stored).collect::<Result<Vec<_>, _>>()?,
         Some(columns) => {
             let find = |name: &&str| {
-                let found = shown.iter().find(|(shown, _)| shown.eq_ignore_ascii_case(name));
+                let found = shown.iter().find(|(shown, _)| names::eq(shown, name));
                 let unknown = || ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]);
-                found.map(|(_, id)| *id).ok_or_else(unknown)
+                found.ok_or_else(unknown).and_then(stored)
             };
             columns.iter().map(find).collect::<Result<_, _>>()?
         }
     };
-    let first = named.first().copied().or(shown.first().map(|(_, id)| *id));
+    if !view.view.as_ref().is_some_and(|view| view.is_updatable) {
+        return Err(refused());
+    }
+    // What it computes, and what it shows twice, keeps it from taking rows.
+    let is_stored_once = |(at, (_, id)): (usize, &(String, Option<ColumnId>))| {
+        id.is_some() && !shown[..at].iter().any(|(_, other)| other == id)
+    };
+    if !shown.iter().enumerate().all(is_stored_once) {
+        return Err(refused());
+    }
+    let first = named.first().copied().or(shown.first().and_then(|(_, id)| *id));
     let scan = first.and_then(|id| scan_of(&from, id)).ok_or_else(refused)?;
     if named.iter().any(|id| position(scan, *id).is_none()) {
         return Err(ErrorCode::VIEW_MULTIUPDATE.with(&[&view.database, &view.name]));
@@ -98,7 +106,7 @@ pub fn through_view(
         let over_table = |id: usize| position(scan, ColumnId(id as u32)).unwrap_or(id);
         checks.push(condition.map_columns(&mut { over_table }));
     }
-    let columns = shown.into_iter().map(|(name, id)| (name, position(scan, id))).collect();
+    let columns = shown.into_iter().map(|(name, id)| (name, id.and_then(|id| position(scan, id)))).collect();
     let table = scan.table.clone();
     Ok(Some(ViewTarget { table, views: std::mem::take(&mut binder.views), checks, columns }))
 }
@@ -123,7 +131,7 @@ impl ViewTarget {
 
     /// The table's column that a column of the view is.
     fn column(&self, name: &Ident) -> Option<Ident> {
-        let (_, at) = self.columns.iter().find(|(own, _)| own.eq_ignore_ascii_case(&name.name))?;
+        let (_, at) = self.columns.iter().find(|(own, _)| names::eq(own, &name.name))?;
         Some(Ident { name: self.table.columns[(*at)?].name.clone(), span: name.span })
     }
 
@@ -188,18 +196,15 @@ impl ViewTarget {
     /// Columns of the view are those of the table.
     fn rename(&self, expr: &mut ast::Expr, view: &str) {
         match &mut expr.kind {
-            ExprKind::Column { database, table, column } => {
+            ExprKind::Column { database, table, column }
+            | ExprKind::InsertedValue { database, table, column }
+            | ExprKind::DefaultOf { database, table, column } => {
                 let is_own = table.as_ref().is_none_or(|table| table.name.eq_ignore_ascii_case(view));
                 if let Some(own) = self.column(column).filter(|_| is_own) {
                     if let Some(table) = table {
                         table.name.clone_from(&self.table.name);
                         *database = Some(Ident { name: self.table.database.clone(), span: table.span });
                     }
-                    *column = own;
-                }
-            }
-            ExprKind::InsertedValue { column, .. } | ExprKind::Default(Some(column)) => {
-                if let Some(own) = self.column(column) {
                     *column = own;
                 }
             }

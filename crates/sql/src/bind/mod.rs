@@ -3,6 +3,7 @@
 //! ```text
 //!  ast::Query ──┬─ from.rs       tables, joins, USING and NATURAL      ──┐
 //!               ├─ select.rs     a block: items, grouping, order         ├─▶ plan::BoundQuery
+//!               ├─ resolve.rs    what names mean                         │
 //!               ├─ group.rs      what may stand beside GROUP BY          │
 //!               ├─ expr.rs       expressions, through types' Typer       │
 //!               ├─ aggregate.rs, window.rs, subquery.rs                  │
@@ -36,6 +37,7 @@ mod modify;
 mod notes;
 mod query;
 mod recursive;
+mod resolve;
 mod row_subquery;
 mod scope;
 mod select;
@@ -65,9 +67,11 @@ pub use scope::Clause;
 pub use upsert::{Upsert, UpsertNames};
 pub use views::{can_merge, invalid as invalid_view, is_one_block, names_in, parse_view};
 
+use crate::item_name;
 use crate::parse::ast::{self, Ident};
 use crate::plan::{BoundQuery, ColumnId, ColumnInfo, ColumnTable, From, QueryBody, QueryExpr, Select, walk};
 use avocet_types::error::{ErrorCode, SqlError};
+use dependences::OfCtes;
 use scope::{Block, Boundary, ColumnName, ScopeColumn, ScopeCte, ScopeTable};
 
 /// Binds a query. `source` is the text that it was parsed from; `params` are the types of the values for its `?`, as far
@@ -119,6 +123,11 @@ impl<'a> TableBinder<'a> {
         let name: Arc<str> = alias.unwrap_or(&table.name).into();
         binder.push_base_table(table, name, alias.is_none());
         Self { binder, table: table.clone() }
+    }
+
+    /// What a definition keeps names columns by their own names: its keys may go.
+    pub fn forget_rowid(&mut self) {
+        self.binder.block().tables.iter_mut().for_each(|table| table.rowid = None);
     }
 
     /// Binds an expression of this clause.
@@ -213,6 +222,8 @@ pub struct Binder<'a> {
     boundaries: Vec<Boundary>,
     ctes: Vec<ScopeCte>,
     next_cte: u32,
+    /// Of those that have been bound, also where no name reaches them any more.
+    dependences_of_ctes: OfCtes,
     extent: query::Extent,
     params: Vec<SqlType>,
     session_dependent: bool,
@@ -243,6 +254,7 @@ impl<'a> Binder<'a> {
             boundaries: Vec::new(),
             ctes: Vec::new(),
             next_cte: 0,
+            dependences_of_ctes: OfCtes::default(),
             extent: query::Extent::default(),
             params: params.to_vec(),
             session_dependent: false,
@@ -389,58 +401,17 @@ impl<'a> Binder<'a> {
         let database = qualified.then(|| table.database.as_str().into());
         let is_stored = !table.database.eq_ignore_ascii_case("information_schema");
         let hidden = ids[table.own_columns().len()..].to_vec();
-        self.block().tables.push(ScopeTable { database, name: alias, columns, is_stored, keys, hidden });
+        let rowid = table.rowid_column().map(|at| ids[at]);
+        self.block().tables.push(ScopeTable {
+            database,
+            name: alias,
+            columns,
+            is_stored,
+            keys,
+            hidden,
+            rowid,
+        });
         ids
-    }
-
-    /// The expression that a column's name means here.
-    fn resolve(&mut self, name: &ColumnName<'_>, span: ast::Span) -> Result<Expr, SqlError> {
-        for depth in (0..self.blocks.len()).rev() {
-            let block = &self.blocks[depth];
-            if block.hidden {
-                continue;
-            }
-            if let Some(expr) = self.resolve_in(depth, name)? {
-                self.note_column(depth, name, span, &expr);
-                if depth + 1 < self.blocks.len() && !matches!(self.blocks[depth].find(name), Ok(Some(_))) {
-                    self.block().names_outer_item = true;
-                }
-                for id in expr.columns() {
-                    self.cross(depth, ColumnId(id as u32));
-                }
-                return Ok(expr);
-            }
-        }
-        let clause = self.blocks.last().map_or(Clause::Select, |b| b.clause);
-        Err(ErrorCode::BAD_FIELD_ERROR.with(&[name, &clause.name()]))
-    }
-
-    fn resolve_in(&self, depth: usize, name: &ColumnName<'_>) -> Result<Option<Expr>, SqlError> {
-        let block = &self.blocks[depth];
-        let bare = name.table.is_none();
-        if block.clause == Clause::Having && bare && !block.in_aggregate {
-            let grouped = block.group_names.iter().find(|(n, _)| n.eq_ignore_ascii_case(name.column));
-            if let Some(expr) = grouped.map(|(_, expr)| expr).or_else(|| block.alias(name.column)) {
-                return Ok(Some(expr.clone()));
-            }
-        }
-        if let Some(id) = block.find(name)? {
-            return Ok(Some(self.column_expr(id)));
-        }
-        match block.clause {
-            Clause::Group | Clause::Order if bare => Ok(block.alias(name.column).cloned()),
-            // A subquery of the select list sees the items before it.
-            Clause::Select if bare && depth + 1 < self.blocks.len() => block.earlier_item(name),
-            _ => Ok(None),
-        }
-    }
-
-    /// Notes that something inside uses a column that the block at `depth` has.
-    fn cross(&mut self, depth: usize, id: ColumnId) {
-        self.mark_used(id);
-        for boundary in self.boundaries.iter_mut().filter(|b| b.depth > depth) {
-            boundary.outer.insert(id);
-        }
     }
 
     /// Runs `bind` as a query of its own inside of the current block; also gives the outer columns that it used.
@@ -454,22 +425,11 @@ impl<'a> Binder<'a> {
         Ok((result?, boundary.outer.into_iter().collect()))
     }
 
-    /// The name that MySQL gives an unaliased select item.
+    /// The name of a select item: its alias, or the one that MySQL gives it.
     fn item_name(&self, expr: &ast::Expr, alias: Option<&Ident>) -> Arc<str> {
-        if let Some(alias) = alias {
-            return alias.name.as_str().into();
-        }
-        match &expr.kind {
-            ast::ExprKind::Column { column, .. } => column.name.as_str().into(),
-            ast::ExprKind::String { value, charset }
-                if charset.is_none() || is_quoted(&expr.span.text(self.source.bytes())) =>
-            {
-                value.as_str().into()
-            }
-            ast::ExprKind::Function { name, args } if name.eq_ignore_ascii_case("NAME_CONST") => {
-                expr::constant_name(args).unwrap_or(name).into()
-            }
-            _ => expr.span.text(self.source.bytes()).trim().into(),
+        match alias {
+            Some(alias) => item_name::shown(&alias.name).into(),
+            None => item_name::item_name(expr, self.source.bytes()).into(),
         }
     }
 
@@ -505,10 +465,4 @@ impl<'a> Binder<'a> {
         let (left_ty, right_ty) = (left.ty, right.ty);
         (self.settle(left, right_ty), self.settle(right, left_ty))
     }
-}
-
-/// Whether the literal behind an introducer is a string, and not a hexadecimal one.
-fn is_quoted(introduced: &str) -> bool {
-    let literal = introduced.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    literal.trim_start().starts_with(['\'', '"'])
 }

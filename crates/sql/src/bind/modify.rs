@@ -297,7 +297,7 @@ impl Binder<'_> {
         match self.merged.meaning(id) {
             None => Ok(id),
             Some(shown) => {
-                walk::column_of(shown).ok_or_else(|| ErrorCode::NONUPDATEABLE_COLUMN.with(&[&name]))
+                walk::changeable_column(shown).ok_or_else(|| ErrorCode::NONUPDATEABLE_COLUMN.with(&[&name]))
             }
         }
     }
@@ -413,7 +413,7 @@ impl Binder<'_> {
     }
 
     fn assigned_value(&mut self, value: &ast::Expr, ty: SqlType) -> Result<Option<Expr>, SqlError> {
-        if matches!(value.kind, ExprKind::Default(None)) {
+        if matches!(value.kind, ExprKind::Default) {
             return Ok(None);
         }
         let bound = self.expr(value)?;

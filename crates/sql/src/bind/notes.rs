@@ -6,6 +6,8 @@ use super::{Binder, ColumnName};
 use crate::parse::ast::{self, Span};
 use crate::plan::ColumnId;
 use avocet_types::expr::Expr;
+use avocet_types::names;
+use avocet_types::schema::ROWID;
 
 /// By places in the query's text.
 #[derive(Debug, Default)]
@@ -68,8 +70,10 @@ impl Binder<'_> {
         }
         let Some(id) = crate::plan::walk::column_of(expr) else { return };
         let found = self.qualified(depth, id);
+        let is_rowid = names::eq(name.column, ROWID)
+            && self.blocks[depth].tables.iter().any(|table| table.rowid == Some(id));
         if let (Some(found), Some(notes)) = (found, &mut self.notes)
-            && found.column.eq_ignore_ascii_case(name.column)
+            && (is_rowid || names::eq(&found.column, name.column))
             // The output of a set operation is of no table.
             && !found.table.is_empty()
         {

@@ -4,7 +4,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 use avocet_types::{Datum, SqlType};
 
-use crate::bind::dependences::Dependences;
+use crate::bind::dependences::OfCte;
 use crate::bind::recursive::{RecursiveParts, mentions};
 use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
 use crate::bind::views::can_merge;
@@ -123,6 +123,10 @@ impl Binder<'_> {
             ast::QueryBody::Values(rows) => self.values(rows)?,
             ast::QueryBody::JsonTable(table) => self.json_table(table)?,
             ast::QueryBody::Table(name) => self.table(name)?,
+            // It is the block's own ORDER BY, which may name more than its columns.
+            ast::QueryBody::Parenthesized(query) if !order_by.is_empty() && query.is_body_alone() => {
+                return self.body(&query.body, order_by);
+            }
             ast::QueryBody::Parenthesized(query) => {
                 let inner = self.query(query)?;
                 let ordered = !inner.order_by.is_empty() || inner.limit.is_some();
@@ -137,8 +141,8 @@ impl Binder<'_> {
         if order_by.is_empty() {
             return Ok(query);
         }
-        let keys =
-            order_by.iter().map(|item| self.output_key(&query, &item.expr)).collect::<Result<Vec<_>, _>>()?;
+        let key = |(at, item): (usize, &OrderItem)| self.output_key(&query, &item.expr, at + 1);
+        let keys = order_by.iter().enumerate().map(key).collect::<Result<Vec<_>, _>>()?;
         let outputs = query.outputs.clone();
         let mut exprs: Vec<_> = outputs.iter().map(|id| self.column_expr(*id)).collect();
         let columns = keys.iter().map(crate::plan::walk::column_of).collect::<Option<Vec<_>>>();
@@ -156,7 +160,8 @@ impl Binder<'_> {
         Ok(query)
     }
 
-    fn output_key(&mut self, query: &QueryExpr, expr: &ast::Expr) -> Result<Expr, SqlError> {
+    /// A key of ORDER BY, the one at `place`.
+    fn output_key(&mut self, query: &QueryExpr, expr: &ast::Expr, place: usize) -> Result<Expr, SqlError> {
         if let ExprKind::Integer(position) = expr.kind {
             let output = usize::try_from(position).ok().and_then(|p| query.outputs.get(p.checked_sub(1)?));
             let unknown = || ErrorCode::BAD_FIELD_ERROR.with(&[&position, &Clause::Order.name()]);
@@ -181,12 +186,18 @@ impl Binder<'_> {
             is_stored: false,
             keys: Vec::new(),
             hidden: Vec::new(),
+            rowid: None,
         });
         self.blocks.push(block);
         let bound = self.expr(expr);
         let block = self.blocks.pop().expect("pushed above");
-        if !block.subqueries.is_empty() || !block.aggregates.is_empty() || !block.window_functions.is_empty()
-        {
+        if !block.aggregates.is_empty() {
+            return Err(aggregate_refused(&query.body, place));
+        }
+        if !block.window_functions.is_empty() && is_set_operation(&query.body) {
+            return Err(aggregate_refused(&query.body, place));
+        }
+        if !block.subqueries.is_empty() || !block.window_functions.is_empty() {
             return Err(unsupported("this kind of expression in the ORDER BY of a set operation"));
         }
         bound
@@ -311,14 +322,12 @@ impl Binder<'_> {
         let columns = self.copy_columns(&body.outputs, false);
         self.label_columns(&columns, &name, None, can_merge(&body));
         let recursion = None;
-        let mut dependences = Dependences::default();
-        dependences.add_query(&body);
-        let dependences = dependences.renamed(&body.outputs, &columns, &mut 0);
+        let known = OfCte::new(&body, &columns, &self.dependences_of_ctes);
+        self.dependences_of_ctes.insert(id, known);
         self.ctes.push(ScopeCte {
             id,
             name: name.clone(),
             columns: columns.clone(),
-            dependences: std::sync::Arc::new(dependences),
             levels,
             queries,
             recursion,
@@ -334,6 +343,23 @@ impl Binder<'_> {
                 copy
             })
             .collect()
+    }
+}
+
+fn is_set_operation(body: &QueryBody) -> bool {
+    match body {
+        QueryBody::Nested(inner) => is_set_operation(&inner.body),
+        QueryBody::SetOperation(_) => true,
+        _ => false,
+    }
+}
+
+/// An aggregate in the ORDER BY of what is no block, the key at `place`: there is nothing that it could be of.
+fn aggregate_refused(body: &QueryBody, place: usize) -> SqlError {
+    match body {
+        QueryBody::Values(_) => ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]),
+        body if is_set_operation(body) => ErrorCode::AGGREGATE_ORDER_FOR_UNION.with(&[&place]),
+        _ => ErrorCode::AGGREGATE_ORDER_NON_AGG_QUERY.with(&[&place]),
     }
 }
 

@@ -40,7 +40,6 @@ impl Binder<'_> {
         let recursion = Some(self.blocks.len() + 1);
         let cte_columns = columns.clone();
         self.ctes.push(ScopeCte {
-            dependences: Arc::default(),
             id,
             name: name.clone(),
             columns: cte_columns,
@@ -93,7 +92,6 @@ impl Binder<'_> {
         let at = self.ctes.len();
         let recursion = Some(NOWHERE);
         self.ctes.push(ScopeCte {
-            dependences: Arc::default(),
             id,
             name: name.clone(),
             columns: Vec::new(),

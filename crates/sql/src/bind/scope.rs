@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
+use avocet_types::names;
+use avocet_types::schema::ROWID;
 
 use crate::bind::dependences::Dependences;
 use crate::bind::equalities::Equality;
@@ -59,6 +61,8 @@ pub struct ScopeTable {
     pub keys: Vec<Vec<ColumnId>>,
     /// Columns that no name reaches: of functional key parts.
     pub hidden: Vec<ColumnId>,
+    /// The column that `_rowid` means.
+    pub rowid: Option<ColumnId>,
 }
 
 impl ScopeTable {
@@ -96,28 +100,44 @@ pub struct Block {
     pub given_names: Vec<Arc<str>>,
     pub windows: Vec<(Ident, WindowSpec)>,
     pub aggregates: Vec<Aggregate>,
-    pub window_functions: Vec<WindowFunction>,
+    pub window_functions: Vec<BlockWindow>,
     /// Places among the aggregates, by a hash of their arguments.
     pub alike_aggregates: HashMap<u64, Vec<usize>>,
     /// How many windows have no name.
     pub unnamed_windows: usize,
     pub subqueries: Vec<BlockSubquery>,
+    /// It has nothing but rows of subqueries that are compared: names and aggregates in it are those of the block around it.
+    pub has_rows_only: bool,
     /// Inside of an aggregate's arguments.
     pub in_aggregate: bool,
+    /// It has an aggregate that is not in the keys of a window.
+    pub is_aggregated: bool,
+    /// Inside of PARTITION BY or ORDER BY of a window.
+    pub in_window_keys: bool,
     /// An argument of the aggregate that is being bound names a select item of an outer block.
     pub names_outer_item: bool,
     /// Inside of a window function's arguments or specification.
     pub in_window: bool,
     /// Expressions of GROUP BY, once bound, for HAVING's preference.
     pub group_names: Vec<(Arc<str>, Expr)>,
+    /// It has a GROUP BY, once that is bound.
+    pub has_keys: bool,
     /// The recursive CTE whose member it is, once its FROM names that.
     pub recursive: Option<Arc<str>>,
 }
 
-/// A subquery and whether the block evaluates it before it groups.
+/// A subquery, where it stands, and whether the block evaluates it before it groups.
 pub struct BlockSubquery {
     pub subquery: Subquery,
+    pub clause: Clause,
     pub before_grouping: bool,
+}
+
+/// A window function, and the windows that its partitions and its order were specified for.
+pub struct BlockWindow {
+    pub window: WindowFunction,
+    pub partition_of: Arc<str>,
+    pub order_of: Arc<str>,
 }
 
 impl Block {
@@ -137,10 +157,14 @@ impl Block {
             unnamed_windows: 0,
             alike_aggregates: HashMap::new(),
             subqueries: Vec::new(),
+            has_rows_only: false,
             in_aggregate: false,
+            is_aggregated: false,
+            in_window_keys: false,
             names_outer_item: false,
             in_window: false,
             group_names: Vec::new(),
+            has_keys: false,
             recursive: None,
         }
     }
@@ -150,7 +174,7 @@ impl Block {
         let mut found = None;
         for table in self.tables.iter().filter(|t| name.fits(t)) {
             for column in &table.columns {
-                if !column.name.eq_ignore_ascii_case(name.column) || (column.merged && name.table.is_none()) {
+                if !names::eq(&column.name, name.column) || (column.merged && name.table.is_none()) {
                     continue;
                 }
                 if found.is_some_and(|id| id != column.id) {
@@ -159,41 +183,16 @@ impl Block {
                 found = Some(column.id);
             }
         }
+        // Without a table's name, where there is one table alone; HAVING is of what is selected.
+        let is_seen = name.table.is_some() || self.tables.len() == 1;
+        if found.is_none() && is_seen && self.clause != Clause::Having && names::eq(name.column, ROWID) {
+            return Ok(self.tables.iter().filter(|t| name.fits(t)).find_map(|table| table.rowid));
+        }
         Ok(found)
     }
 
     pub fn owns(&self, id: ColumnId) -> bool {
         self.tables.iter().any(|t| t.columns.iter().any(|c| c.id == id))
-    }
-
-    /// The select item that a name in a subquery of a later one means, if it is no column's.
-    pub fn earlier_item(&self, name: &ColumnName<'_>) -> Result<Option<Expr>, SqlError> {
-        let is_meant = |given: &str| given.eq_ignore_ascii_case(name.column);
-        if self.in_aggregate || !self.given_names.iter().any(|given| is_meant(given)) {
-            return Ok(None);
-        }
-        let mut items = self.aliases.iter().filter(|(given, _)| is_meant(given)).map(|(_, expr)| expr);
-        let refused = |why: &str| Err(ErrorCode::ILLEGAL_REFERENCE.with(&[name, &why]));
-        let Some(item) = items.next() else { return refused("forward reference in item list") };
-        if items.any(|other| other != item) {
-            return Err(ErrorCode::NON_UNIQ_ERROR.with(&[name, &Clause::Select.name()]));
-        }
-        let columns = item.columns();
-        let has = |id: ColumnId| columns.contains(&id.index());
-        if self.aggregates.iter().any(|aggregate| has(aggregate.id)) {
-            return refused("reference to group function");
-        }
-        if self.window_functions.iter().any(|window| has(window.id)) {
-            return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE.with(&[name]));
-        }
-        if self.subqueries.iter().any(|entry| has(entry.subquery.id)) {
-            return Err(SqlError::unsupported("a select item that has a subquery, within a subquery"));
-        }
-        Ok(Some(item.clone()))
-    }
-
-    pub fn alias(&self, name: &str) -> Option<&Expr> {
-        self.aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, expr)| expr)
     }
 }
 
@@ -237,8 +236,6 @@ pub struct ScopeCte {
     pub id: CteId,
     pub name: Arc<str>,
     pub columns: Vec<ColumnId>,
-    /// Of these columns.
-    pub dependences: Arc<Dependences>,
     /// How high and how large it is, with what it reads.
     pub levels: usize,
     pub queries: usize,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
+use avocet_types::names;
 use avocet_types::{LobSize, SqlType};
 
 use crate::bind::expr::position;
-use crate::bind::group::Grouping;
+use crate::bind::group::{Grouping, Place};
 use crate::bind::scope::{Block, Clause, ColumnName, ScopeTable};
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, ExprKind, Ident, OrderItem, SelectItem};
@@ -28,7 +29,7 @@ pub(super) enum OrderKey {
 /// The select item that GROUP BY means by a name which several tables have.
 fn item_named(name: &ast::Expr, items: &[Item]) -> Option<Expr> {
     let ExprKind::Column { database: None, table: None, column } = &name.kind else { return None };
-    let mut named = items.iter().filter(|item| item.name.eq_ignore_ascii_case(&column.name));
+    let mut named = items.iter().filter(|item| names::eq(&item.name, &column.name));
     let first = named.next()?;
     named.all(|item| item.expr == first.expr).then(|| first.expr.clone())
 }
@@ -74,6 +75,7 @@ impl Binder<'_> {
 
         self.block().clause = Clause::Group;
         let keys = self.group_keys(&ast.group_by, ast.rollup, &items)?;
+        self.block().has_keys = !keys.is_empty();
 
         self.block().clause = Clause::Having;
         let mut having = ast.having.as_ref().map(|expr| self.condition(expr)).transpose()?;
@@ -86,14 +88,14 @@ impl Binder<'_> {
         let aggregation = if grouped {
             let mut grouping = Grouping::new(self, keys, filter.as_ref(), ast.rollup)?;
             for (i, item) in items.iter_mut().enumerate() {
-                grouping.regroup(self, &mut item.expr, Clause::Select, i + 1)?;
+                grouping.regroup(self, &mut item.expr, Place::of(Clause::Select, i + 1))?;
             }
             if let Some(having) = &mut having {
-                grouping.regroup(self, having, Clause::Having, 1)?;
+                grouping.regroup(self, having, Place::of(Clause::Having, 1))?;
             }
             for (i, (key, _)) in order.iter_mut().enumerate() {
                 if let OrderKey::Hidden(expr) = key {
-                    grouping.regroup(self, expr, Clause::Order, i + 1)?;
+                    grouping.regroup(self, expr, Place::of(Clause::Order, i + 1))?;
                 }
             }
             grouping.regroup_windows(self)?;
@@ -146,6 +148,7 @@ impl Binder<'_> {
         let block = self.block();
         block.check_windows()?;
         let windows = std::mem::take(&mut block.window_functions);
+        let windows: Vec<_> = windows.into_iter().map(|entry| entry.window).collect();
         if !windows.is_empty() {
             self.label_as_gathered(&outputs);
         }
@@ -252,7 +255,7 @@ impl Binder<'_> {
                 })?,
             };
             let computed = self.block().aggregates.iter().map(|a| a.id).collect::<Vec<_>>();
-            let windows = self.block().window_functions.iter().map(|w| w.id).collect::<Vec<_>>();
+            let windows = self.block().window_functions.iter().map(|w| w.window.id).collect::<Vec<_>>();
             let columns = key.columns();
             let uses = |ids: &[ColumnId]| columns.iter().any(|c| ids.contains(&ColumnId(*c as u32)));
             if uses(&computed) || uses(&windows) {
@@ -284,7 +287,8 @@ impl Binder<'_> {
         items: &[Item],
     ) -> Result<Vec<(OrderKey, bool)>, SqlError> {
         let mut keys = Vec::with_capacity(order_by.len());
-        for item in order_by {
+        let is_grouped = self.block().has_keys || self.block().is_aggregated;
+        for (at, item) in order_by.iter().enumerate() {
             let key = match (&item.expr.kind, position(&item.expr)) {
                 (_, Some(position)) => {
                     self.item_at(position, items, Clause::Order)?;
@@ -295,6 +299,10 @@ impl Binder<'_> {
                 }
                 _ => OrderKey::Hidden(self.expr(&item.expr)?),
             };
+            // It would make one group of all rows.
+            if !is_grouped && self.block().is_aggregated {
+                return Err(ErrorCode::AGGREGATE_ORDER_NON_AGG_QUERY.with(&[&(at + 1)]));
+            }
             let key = match key {
                 OrderKey::Hidden(expr) => {
                     match items.iter().position(|i| i.expr == expr && !expr.is_volatile()) {
@@ -311,7 +319,7 @@ impl Binder<'_> {
 
     /// A bare name in ORDER BY is first of all a select item's.
     fn order_name(&mut self, column: &Ident, expr: &ast::Expr, items: &[Item]) -> Result<OrderKey, SqlError> {
-        let mut named = items.iter().enumerate().filter(|(_, i)| i.name.eq_ignore_ascii_case(&column.name));
+        let mut named = items.iter().enumerate().filter(|(_, i)| names::eq(&i.name, &column.name));
         match (named.next(), named.next()) {
             (Some((_, a)), Some((_, b))) if a.expr != b.expr => {
                 Err(ErrorCode::NON_UNIQ_ERROR.with(&[&column.name, &Clause::Order.name()]))

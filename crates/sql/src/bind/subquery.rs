@@ -5,6 +5,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{CompareOp, Expr};
 
 use crate::bind::expr::{comparison_of, sides};
+use crate::bind::row_subquery::{query_of, row};
 use crate::bind::scope::{BlockSubquery, Clause};
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, BinaryOp, ExprKind};
@@ -19,7 +20,7 @@ impl Binder<'_> {
         self.bounded(|binder| binder.query(query))
     }
 
-    fn add_subquery(
+    pub(super) fn add_subquery(
         &mut self,
         kind: SubqueryKind,
         query: QueryExpr,
@@ -31,9 +32,8 @@ impl Binder<'_> {
         let block = self.block();
         let before_grouping =
             block.in_aggregate || matches!(block.clause, Clause::From | Clause::Where | Clause::Group);
-        block
-            .subqueries
-            .push(BlockSubquery { subquery: Subquery { id, kind, query, outer }, before_grouping });
+        let (subquery, clause) = (Subquery { id, kind, query, outer }, block.clause);
+        block.subqueries.push(BlockSubquery { subquery, clause, before_grouping });
         self.mark_used(id);
         self.column_expr(id)
     }
@@ -65,8 +65,15 @@ impl Binder<'_> {
         query: &ast::Query,
         negated: bool,
     ) -> Result<Expr, SqlError> {
+        if let Some(left) = query_of(expr)
+            && self.is_row_query(left)?
+        {
+            return self.over_rows(JoinKind::Left, &[left], |binder, mut rows| {
+                binder.in_subquery(&row(rows.remove(0)), query, negated)
+            });
+        }
         let needles = match &expr.kind {
-            ExprKind::Row(row) => self.exprs(row)?,
+            ExprKind::Row(needles) => self.exprs(needles)?,
             _ => vec![self.expr(expr)?],
         };
         let (query, outer) = self.subquery(query)?;

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 use avocet_types::schema::TableDef;
 use avocet_types::{ColumnDef, SqlType};
 
@@ -63,7 +64,7 @@ impl<'i> UpsertNames<'i> {
                 return Err(ErrorCode::VIEW_WRONG_LIST.with(&[]));
             }
             for (at, column) in columns.iter().enumerate() {
-                if columns[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&column.name)) {
+                if columns[..at].iter().any(|other| names::eq(&other.name, &column.name)) {
                     return Err(ErrorCode::DUP_FIELDNAME.with(&[&column.name]));
                 }
             }
@@ -134,9 +135,9 @@ impl<'i> UpsertNames<'i> {
         let mut updates = Vec::with_capacity(self.insert.on_duplicate.len());
         for assignment in &self.insert.on_duplicate {
             let name = &assignment.column.name;
-            let column = self.table.column(name);
+            let column = self.table.column_or_rowid(name);
             let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]))?;
-            if matches!(assignment.value.kind, ExprKind::Default(None)) {
+            if matches!(assignment.value.kind, ExprKind::Default) {
                 updates.push((column, None));
                 continue;
             }
@@ -182,8 +183,8 @@ impl<'i> UpsertNames<'i> {
         };
         let columns = self.targets.iter().enumerate().map(column).collect();
         let name = alias.name.as_str().into();
-        let (keys, hidden) = (Vec::new(), Vec::new());
-        let table = ScopeTable { database: None, name, columns, is_stored: false, keys, hidden };
+        let (keys, hidden, rowid) = (Vec::new(), Vec::new(), None);
+        let table = ScopeTable { database: None, name, columns, is_stored: false, keys, hidden, rowid };
         binder.binder.block().tables.push(table);
     }
 
@@ -246,7 +247,7 @@ impl<'i> UpsertNames<'i> {
         }
         let given = self.targets.iter().enumerate().find(|(at, target)| {
             let own = || &self.table.columns[**target].name;
-            names.get(*at).map_or_else(own, |name| &name.name).eq_ignore_ascii_case(&column.name)
+            names::eq(names.get(*at).map_or_else(own, |name| &name.name), &column.name)
         });
         let name = column_name(database, table, column);
         match given {
@@ -301,7 +302,7 @@ fn is_same_name(a: &ExprKind, b: &ExprKind) -> bool {
         (None, None) => true,
         _ => false,
     };
-    same(database, database_b) && same(table, table_b) && column.name.eq_ignore_ascii_case(&column_b.name)
+    same(database, database_b) && same(table, table_b) && names::eq(&column.name, &column_b.name)
 }
 
 /// Whether a name means a column of a query's FROM clause.

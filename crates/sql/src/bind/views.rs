@@ -78,7 +78,7 @@ impl Binder<'_> {
         let merges = view.algorithm != ViewAlgorithm::TempTable && can_merge(&query);
         self.label_columns(&outputs, &shown, Some(&table.name.as_str().into()), merges);
         let keys = if merges { keys_of(&query) } else { super::from::keys_of(&query) };
-        self.block().dependences.add_query(&query);
+        self.with_dependences(|all, of_ctes| all.add_query(&query, of_ctes));
         let first = self.push_scope_table(shown.clone(), &outputs, keys);
         self.block().tables[first].database = database;
         let view = Some(ViewUse { def: table.clone(), merges });

@@ -1,14 +1,17 @@
 //! Window functions (manual, 14.20).
 
+use std::sync::Arc;
+
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, IntervalUnit};
+use avocet_types::names;
 use avocet_types::{Datum, SqlType, Value};
 
 use crate::bind::aggregate::result_type;
-use crate::bind::scope::Block;
+use crate::bind::scope::{Block, BlockWindow};
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, ExprKind, WindowRef, WindowSpec};
-use crate::plan::{AggregateFunction, Distance, Frame, FrameBound, WindowFunction, WindowKind};
+use crate::plan::{AggregateFunction, ColumnId, Distance, Frame, FrameBound, WindowFunction, WindowKind};
 
 fn kind_of(name: &str) -> Option<WindowKind> {
     Some(match name {
@@ -30,6 +33,13 @@ fn kind_of(name: &str) -> Option<WindowKind> {
 /// Windows of one SELECT, as in MySQL.
 const MOST_WINDOWS: usize = 127;
 
+/// A specification with what it extends filled in, and the windows that its partitions and its order were written for.
+struct FullSpec {
+    spec: WindowSpec,
+    partition_of: Arc<str>,
+    order_of: Arc<str>,
+}
+
 /// What MySQL's messages call a window that is specified where it is used.
 const UNNAMED: &str = "<unnamed window>";
 
@@ -50,12 +60,12 @@ impl Block {
 
     fn named_window(&self, name: &str) -> Option<(usize, &str, &WindowSpec)> {
         let mut windows = self.windows.iter().enumerate();
-        let found = windows.find(|(_, (window, _))| window.name.eq_ignore_ascii_case(name));
+        let found = windows.find(|(_, (window, _))| names::eq_unaccented(&window.name, name));
         found.map(|(at, (window, spec))| (at, &*window.name, spec))
     }
 
     /// The specification that a reference leads to, with what it extends filled in.
-    fn window_spec(&self, over: &WindowRef) -> Result<WindowSpec, SqlError> {
+    fn window_spec(&self, over: &WindowRef) -> Result<FullSpec, SqlError> {
         match over {
             WindowRef::Inline(spec) => self.inherited(UNNAMED, spec, 0),
             WindowRef::Named(name) => match self.named_window(&name.name) {
@@ -66,16 +76,19 @@ impl Block {
     }
 
     /// A window takes the partitions and the order of the one that it extends, which has no frame.
-    fn inherited(&self, name: &str, spec: &WindowSpec, depth: usize) -> Result<WindowSpec, SqlError> {
-        let mut spec = spec.clone();
-        let Some(base) = spec.base.take() else { return Ok(spec) };
+    fn inherited(&self, name: &str, spec: &WindowSpec, depth: usize) -> Result<FullSpec, SqlError> {
+        let own: Arc<str> = name.into();
+        let mut full = FullSpec { spec: spec.clone(), partition_of: own.clone(), order_of: own };
+        let spec = &mut full.spec;
+        let Some(base) = spec.base.take() else { return Ok(full) };
         let Some((_, base, extended)) = self.named_window(&base.name) else {
             return Err(ErrorCode::WINDOW_NO_SUCH_WINDOW.with(&[&base.name]));
         };
         if depth > self.windows.len().min(MOST_WINDOWS) {
             return Err(ErrorCode::WINDOW_CIRCULARITY_IN_WINDOW_GRAPH.with(&[]));
         }
-        let extended = self.inherited(base, extended, depth + 1)?;
+        let FullSpec { spec: extended, partition_of, order_of } =
+            self.inherited(base, extended, depth + 1)?;
         if !spec.partition_by.is_empty() {
             return Err(ErrorCode::WINDOW_NO_CHILD_PARTITIONING.with(&[]));
         }
@@ -86,10 +99,12 @@ impl Block {
             return Err(ErrorCode::WINDOW_NO_REDEFINE_ORDER_BY.with(&[&name, &base]));
         }
         spec.partition_by = extended.partition_by;
+        full.partition_of = partition_of;
         if spec.order_by.is_empty() {
             spec.order_by = extended.order_by;
+            full.order_of = order_of;
         }
-        Ok(spec)
+        Ok(full)
     }
 }
 
@@ -114,7 +129,7 @@ impl Binder<'_> {
     fn window_call_parts(
         &mut self,
         call: &ast::WindowCall,
-    ) -> Result<(WindowFunction, SqlType, bool), SqlError> {
+    ) -> Result<(BlockWindow, SqlType, bool), SqlError> {
         let kind = kind_of(&call.name).ok_or_else(|| unsupported(&call.name))?;
         if call.ignore_nulls {
             return Err(unsupported("IGNORE NULLS"));
@@ -182,15 +197,16 @@ impl Binder<'_> {
         &mut self,
         call: &ast::AggregateCall,
         function: AggregateFunction,
-    ) -> Result<(WindowFunction, SqlType, bool), SqlError> {
+    ) -> Result<(BlockWindow, SqlType, bool), SqlError> {
         let args = self.aggregate_parts(call, function)?.args;
         let (ty, nullable) = result_type(function, &args, &self.typer);
         let over = call.over.as_ref().ok_or_else(|| unsupported("a window without OVER"))?;
         Ok((self.window(over, WindowKind::Aggregate(function), args)?, ty, nullable))
     }
 
-    fn add_window(&mut self, bound: (WindowFunction, SqlType, bool), name: &str) -> Result<Expr, SqlError> {
-        let (mut window, ty, nullable) = bound;
+    fn add_window(&mut self, bound: (BlockWindow, SqlType, bool), name: &str) -> Result<Expr, SqlError> {
+        let (mut entry, ty, nullable) = bound;
+        let window = &mut entry.window;
         match of_no_rows(window.kind) {
             // It is checked, and is nothing to a function of the whole partition (manual, 14.20.3).
             None => window.frame = None,
@@ -204,7 +220,7 @@ impl Binder<'_> {
         }
         window.id = self.add_column(name.to_lowercase(), ty, nullable);
         let id = window.id;
-        self.block().window_functions.push(window);
+        self.block().window_functions.push(entry);
         Ok(self.column_expr(id))
     }
 
@@ -213,11 +229,11 @@ impl Binder<'_> {
         over: &WindowRef,
         kind: WindowKind,
         args: Vec<Expr>,
-    ) -> Result<WindowFunction, SqlError> {
+    ) -> Result<BlockWindow, SqlError> {
         if let WindowRef::Inline(_) = over {
             self.block().unnamed_windows += 1;
         }
-        let spec = self.block().window_spec(over)?;
+        let FullSpec { spec, partition_of, order_of } = self.block().window_spec(over)?;
         let mut keys = spec.partition_by.iter().chain(spec.order_by.iter().map(|item| &item.expr));
         if keys.any(|key| matches!(key.kind, ExprKind::Integer(_))) {
             let name = match over {
@@ -226,13 +242,16 @@ impl Binder<'_> {
             };
             return Err(ErrorCode::WINDOW_ILLEGAL_ORDER_BY.with(&[&name]));
         }
-        let partition_by = self.exprs(&spec.partition_by)?;
-        let mut order_by = Vec::with_capacity(spec.order_by.len());
-        for item in &spec.order_by {
-            order_by.push((self.expr(&item.expr)?, item.descending));
-        }
+        self.block().in_window_keys = true;
+        let partition_by = self.exprs(&spec.partition_by);
+        let key = |item: &ast::OrderItem| Ok((self.expr(&item.expr)?, item.descending));
+        let order_by = spec.order_by.iter().map(key).collect::<Result<Vec<_>, SqlError>>();
+        self.block().in_window_keys = false;
+        let (partition_by, order_by) = (partition_by?, order_by?);
         let frame = spec.frame.as_ref().map(|frame| self.frame(frame)).transpose()?;
-        Ok(WindowFunction { id: crate::plan::ColumnId(u32::MAX), kind, args, partition_by, order_by, frame })
+        let id = ColumnId(u32::MAX);
+        let window = WindowFunction { id, kind, args, partition_by, order_by, frame };
+        Ok(BlockWindow { window, partition_of, order_of })
     }
 
     fn frame(&mut self, frame: &ast::Frame) -> Result<Frame, SqlError> {

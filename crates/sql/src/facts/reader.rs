@@ -210,8 +210,10 @@ impl<'f, 'q> Reader<'f, 'q> {
                 self.facts.changes.add(S::USER_VARIABLES);
                 self.expr(value);
             }
-            K::Default(column) => self.column(None, None, column.as_ref()),
-            K::InsertedValue { database, table, column } | K::Column { database, table, column } => {
+            K::Default => self.column(None, None, None),
+            K::InsertedValue { database, table, column }
+            | K::DefaultOf { database, table, column }
+            | K::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), Some(column));
             }
             K::Unary { expr, .. }

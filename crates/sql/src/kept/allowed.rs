@@ -124,7 +124,7 @@ impl Place<'_> {
                 return Err(self.has_variable());
             }
             ExprKind::InsertedValue { .. } => return Err(self.disallowed("values")),
-            ExprKind::Default(_) if matches!(self, Self::KeyPart(_)) => {
+            ExprKind::Default | ExprKind::DefaultOf { .. } if matches!(self, Self::KeyPart(_)) => {
                 return Err(self.disallowed("default"));
             }
             ExprKind::Aggregate(_) => return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[])),

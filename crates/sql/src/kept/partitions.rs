@@ -16,6 +16,7 @@ use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
 use avocet_types::key::KeyLayout;
+use avocet_types::names;
 use avocet_types::schema::IndexPart;
 use avocet_types::temporal::ZeroDates;
 use avocet_types::{ColumnDef, Datum, IndexKind, SqlType, TableDef, Value};
@@ -156,7 +157,7 @@ impl Partitioning {
     }
 
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.all_parts().iter().position(|part| same_name(&part.name, name))
+        self.all_parts().iter().position(|part| names::eq(&part.name, name))
     }
 
     /// The columns of the partitioning functions.
@@ -209,11 +210,6 @@ pub fn named_columns_of(table: &TableDef) -> Result<Vec<usize>, SqlError> {
     let functions = std::iter::once(&function).chain(sub.as_ref().map(|sub| &sub.function));
     let named = functions.filter(|function| function.expr.is_some() || !function.columns.is_empty());
     Ok(named.map(|function| function.columns(table)).collect::<Result<Vec<_>, _>>()?.concat())
-}
-
-/// Names of partitions are told apart as those of columns are.
-pub fn same_name(a: &str, b: &str) -> bool {
-    a.to_lowercase() == b.to_lowercase()
 }
 
 fn function_text(

@@ -53,6 +53,7 @@ impl CatalogView for Nothing {
 pub(crate) fn bind_expr(text: &str, table: &Arc<TableDef>, is_condition: bool) -> Result<Expr, SqlError> {
     let expr = super::parse(text)?;
     let mut binder = TableBinder::new(text.as_bytes(), &Nothing, &[], table, None);
+    binder.forget_rowid();
     match is_condition {
         true => binder.condition(&expr),
         false => binder.expr(&expr, Clause::Select),

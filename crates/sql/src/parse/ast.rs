@@ -121,8 +121,14 @@ pub enum ExprKind {
         name: String,
         value: Box<Expr>,
     },
-    /// `DEFAULT` or `DEFAULT(column)`
-    Default(Option<Ident>),
+    /// `DEFAULT`: that of the column to which it is assigned.
+    Default,
+    /// `DEFAULT(column)`
+    DefaultOf {
+        database: Option<Ident>,
+        table: Option<Ident>,
+        column: Ident,
+    },
     Unary {
         op: UnaryOp,
         expr: Box<Expr>,
@@ -497,6 +503,11 @@ impl Query {
         Self { with: None, body, order_by: Vec::new(), limit: None, locks: Vec::new(), span: Span::default() }
     }
 
+    /// Whether there is nothing but the body.
+    pub fn is_body_alone(&self) -> bool {
+        self.with.is_none() && self.order_by.is_empty() && self.limit.is_none() && self.locks.is_empty()
+    }
+
     /// `SELECT exprs`
     pub fn select_of(exprs: impl IntoIterator<Item = Expr>) -> Self {
         let items = exprs.into_iter().map(|expr| SelectItem::Expr { expr, alias: None }).collect();
@@ -542,7 +553,7 @@ impl Query {
 }
 
 impl QueryBody {
-    fn first_select(&self) -> Option<&Select> {
+    pub(crate) fn first_select(&self) -> Option<&Select> {
         match self {
             Self::Select(select) => Some(select),
             Self::SetOperation { left, .. } => left.first_select(),

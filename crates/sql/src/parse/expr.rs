@@ -26,7 +26,6 @@ fn bit_operator(parser: &Parser<'_>) -> Option<(BinaryOp, u8)> {
             Op::Slash => (BinaryOp::Div, 5),
             Op::Percent => (BinaryOp::Mod, 5),
             Op::Caret => (BinaryOp::BitXor, 6),
-            Op::PipePipe if parser.mode.has(SqlMode::PIPES_AS_CONCAT) => (BinaryOp::Concat, 7),
             _ => return None,
         },
         TokenKind::Word if parser.is_word("DIV") => (BinaryOp::IntDiv, 5),
@@ -329,7 +328,19 @@ impl Parser<'_> {
         Ok(Expr { kind, span: self.span_from(start) })
     }
 
+    /// MySQL's `simple_expr`: under PIPES_AS_CONCAT, operands of `‖` from left to right.
     pub(super) fn simple_expr(&mut self) -> ParseResult<Expr> {
+        let mut left = self.unary_expr()?;
+        while self.is_op(Op::PipePipe) && self.mode.has(SqlMode::PIPES_AS_CONCAT) {
+            self.advance();
+            let right = self.apart(Self::unary_expr)?;
+            left = binary(BinaryOp::Concat, left, right);
+            self.taller()?;
+        }
+        Ok(left)
+    }
+
+    fn unary_expr(&mut self) -> ParseResult<Expr> {
         let start = self.span();
         let op = match self.peek() {
             TokenKind::Op(Op::Minus) => UnaryOp::Minus,
@@ -339,14 +350,14 @@ impl Parser<'_> {
             TokenKind::Word if self.is_word("NOT") => UnaryOp::Not,
             TokenKind::Word if self.is_word("BINARY") => {
                 self.advance();
-                let expr = Box::new(self.nested(Self::simple_expr)?);
+                let expr = Box::new(self.nested(Self::unary_expr)?);
                 let kind = ExprKind::Cast { expr, target: CastTarget::Binary(None) };
                 return Ok(Expr { kind, span: self.span_from(start) });
             }
             _ => return self.postfix(),
         };
         self.advance();
-        let expr = self.nested(Self::simple_expr)?;
+        let expr = self.nested(Self::unary_expr)?;
         Ok(self.unary(op, expr, start))
     }
 

@@ -73,6 +73,8 @@ pub struct Parser<'a> {
     pub(super) into: Option<SelectInto>,
     /// The variables that the current statement's expressions have assigned to so far, each as often as they do.
     pub(super) assigns: Vec<String>,
+    /// How often VALUES() was read.
+    pub(super) inserted_values: u32,
     /// The statement is refused because it names partitions of this table.
     pub(super) refused_partitions_of: Option<ObjectName>,
     /// What those who read variables share: all of these, when the statement was read.
@@ -98,6 +100,7 @@ impl<'a> Parser<'a> {
             calc_found_rows: None,
             into: None,
             assigns: Vec::new(),
+            inserted_values: 0,
             refused_partitions_of: None,
             assigned: AssignedNames::default(),
         }

@@ -4,6 +4,7 @@ use avocet_types::Collation;
 use avocet_types::collation::Charset;
 use avocet_types::error::ErrorCode;
 use avocet_types::expr::SqlMode;
+use avocet_types::names;
 
 use crate::parse::ast::*;
 use crate::parse::error::{ParseError, ParseResult};
@@ -104,14 +105,14 @@ impl Parser<'_> {
         Ok(ExprKind::AssignVariable { name, value })
     }
 
-    /// `@name`, in lower case: user variables are case-insensitive.
+    /// `@name`, in the form in which names of user variables are compared.
     pub(super) fn user_variable_name(&mut self) -> ParseResult<String> {
         let at = self.span();
         self.expect_op(Op::At)?;
         if self.span().start != at.end {
             return Err(self.error());
         }
-        Ok(self.name()?.to_lowercase())
+        Ok(names::fold_unaccented(&self.name()?).into_owned())
     }
 
     fn system_variable(&mut self) -> ParseResult<ExprKind> {
@@ -286,11 +287,11 @@ impl Parser<'_> {
     fn default_value(&mut self) -> ParseResult<ExprKind> {
         self.advance();
         if !self.eat_op(Op::LParen) {
-            return Ok(ExprKind::Default(None));
+            return Ok(ExprKind::Default);
         }
-        let column = self.ident()?;
+        let (database, table, column) = self.argument_column()?;
         self.expect_op(Op::RParen)?;
-        Ok(ExprKind::Default(Some(column)))
+        Ok(ExprKind::DefaultOf { database, table, column })
     }
 
     fn match_against(&mut self) -> ParseResult<ExprKind> {
@@ -685,10 +686,17 @@ impl Parser<'_> {
     }
 
     fn inserted_value(&mut self) -> ParseResult<ExprKind> {
+        let (database, table, column) = self.argument_column()?;
+        self.inserted_values += 1;
+        Ok(ExprKind::InsertedValue { database, table, column })
+    }
+
+    /// A column's name, qualified or not: that of its database, of its table, its own.
+    fn argument_column(&mut self) -> ParseResult<(Option<Ident>, Option<Ident>, Ident)> {
         let (mut database, mut table, mut column) = (None, None, self.ident()?);
         while database.is_none() && self.eat_op(Op::Dot) {
-            database = table.replace(std::mem::replace(&mut column, self.ident()?));
+            database = table.replace(std::mem::replace(&mut column, self.any_ident()?));
         }
-        Ok(ExprKind::InsertedValue { database, table, column })
+        Ok((database, table, column))
     }
 }

@@ -348,6 +348,8 @@ pub struct Insert {
     /// `VALUES … AS new(a, b)`
     pub row_alias: Option<(Ident, Vec<Ident>)>,
     pub on_duplicate: Vec<Assignment>,
+    /// How often these have VALUES().
+    pub inserted_values: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -48,7 +48,8 @@ impl Expr {
             | K::Column { .. }
             | K::SystemVariable { .. }
             | K::UserVariable { .. }
-            | K::Default(_)
+            | K::Default
+            | K::DefaultOf { .. }
             | K::Aggregate(_)
             | K::Window(_)
             | K::Subquery(_)

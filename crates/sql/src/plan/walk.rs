@@ -290,6 +290,14 @@ pub fn replace(expr: &mut Expr, change: &mut dyn FnMut(&Expr) -> Option<Expr>) {
     }
 }
 
+/// The column that gets a value where a view shows this: a column by its name, also under a collation of its own.
+pub fn changeable_column(expr: &Expr) -> Option<ColumnId> {
+    match &expr.kind {
+        ExprKind::Collate(inner) => changeable_column(inner),
+        _ => column_of(expr),
+    }
+}
+
 pub fn column_of(expr: &Expr) -> Option<ColumnId> {
     match expr.kind {
         ExprKind::Column(index) => Some(ColumnId(index as u32)),

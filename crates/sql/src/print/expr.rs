@@ -80,12 +80,28 @@ impl Printer<'_> {
         self.text.push(')');
     }
 
-    fn infix(&mut self, left: &Expr, op: &str, right: &Expr) {
+    fn infix(&mut self, left: &Expr, op: BinaryOp, right: &Expr) {
+        let (of_left, of_right) = match op.is_comparison() {
+            true => (Level::Comparison, Level::Predicate),
+            false => (Level::Unary, Level::Unary),
+        };
         self.text.push('(');
-        self.value(left);
-        self.put(op);
-        self.value(right);
+        self.operand(left, of_left);
+        self.put(symbol(op));
+        self.operand(right, of_right);
         self.text.push(')');
+    }
+
+    /// In parentheses, if it has none of its own and would be read otherwise where at least this level is taken.
+    fn operand(&mut self, expr: &Expr, least: Level) {
+        let needs = level_of(expr, false) < least;
+        if needs {
+            self.text.push('(');
+        }
+        self.value(expr);
+        if needs {
+            self.text.push(')');
+        }
     }
 
     /// An operand of AND, OR, NOT, XOR and IS TRUE: what is no condition is compared with 0.
@@ -113,21 +129,21 @@ impl Printer<'_> {
             ExprKind::InList { expr, list, negated: own } => self.in_list(expr, list, *own != negated),
             ExprKind::Between { expr, low, high, negated: own } => {
                 self.text.push('(');
-                self.value(expr);
+                self.operand(expr, Level::Unary);
                 self.put(if *own != negated { " not between " } else { " between " });
-                self.value(low);
+                self.operand(low, Level::Unary);
                 self.put(" and ");
-                self.value(high);
+                self.operand(high, Level::Predicate);
                 self.text.push(')');
             }
             ExprKind::Like { expr, pattern, escape, negated: own } => self.inside_not(*own != negated, |p| {
                 p.text.push('(');
-                p.value(expr);
+                p.operand(expr, Level::Unary);
                 p.put(" like ");
-                p.value(pattern);
+                p.operand(pattern, Level::Unary);
                 if let Some(escape) = escape {
                     p.put(" escape ");
-                    p.value(escape);
+                    p.operand(escape, Level::Unary);
                 }
                 p.text.push(')');
             }),
@@ -151,7 +167,7 @@ impl Printer<'_> {
                 self.in_query(left, query, !negated);
             }
             ExprKind::Quantified { op, left, all, query } => self.inside_not(negated, |p| {
-                p.value(left);
+                p.operand(left, Level::Comparison);
                 p.put(symbol(*op));
                 p.put(if *all { "all " } else { "any " });
                 p.subquery(query);
@@ -170,7 +186,7 @@ impl Printer<'_> {
     /// Not in parentheses, but for NOT: as a condition of several it stands between AND and OR.
     fn in_query(&mut self, expr: &Expr, query: &Query, negated: bool) {
         self.inside_not(negated, |p| {
-            p.value(expr);
+            p.operand(expr, Level::Unary);
             p.put(" in ");
             p.subquery(query);
         });
@@ -226,14 +242,14 @@ impl Printer<'_> {
             }
             return self.text.push(')');
         }
-        self.infix(left, symbol(op), right);
+        self.infix(left, op, right);
     }
 
     fn is(&mut self, expr: &Expr, test: IsTest, negated: bool) {
         self.text.push('(');
         match test {
             IsTest::True | IsTest::False => self.condition(expr, false),
-            IsTest::Null | IsTest::Unknown => self.value(expr),
+            IsTest::Null | IsTest::Unknown => self.operand(expr, Level::Comparison),
         }
         self.put(if negated { " is not " } else { " is " });
         self.put(match test {
@@ -249,7 +265,7 @@ impl Printer<'_> {
             return self.comparison(if negated { BinaryOp::Ne } else { BinaryOp::Eq }, expr, only);
         }
         self.text.push('(');
-        self.value(expr);
+        self.operand(expr, Level::Unary);
         self.put(if negated { " not in (" } else { " in (" });
         self.list(list, ",");
         self.put("))");
@@ -298,9 +314,9 @@ impl Printer<'_> {
             ExprKind::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), column);
             }
-            ExprKind::Default(Some(column)) => {
+            ExprKind::DefaultOf { database, table, column } => {
                 self.put("default(");
-                self.name(&column.name);
+                self.column(database.as_ref(), table.as_ref(), column);
                 self.text.push(')');
             }
             ExprKind::Unary { op, expr } => match op {
@@ -316,7 +332,7 @@ impl Printer<'_> {
                 self.value(right);
                 self.text.push(')');
             }
-            ExprKind::Binary { op, left, right } => self.infix(left, symbol(*op), right),
+            ExprKind::Binary { op, left, right } => self.infix(left, *op, right),
             ExprKind::Case { operand, branches, otherwise } => {
                 self.put("(case ");
                 if let Some(operand) = operand {
@@ -353,7 +369,7 @@ impl Printer<'_> {
             }
             ExprKind::Collate { expr, collation } => {
                 self.text.push('(');
-                self.value(expr);
+                self.operand(expr, Level::Simple);
                 self.put(" collate ");
                 self.put(&collation.to_lowercase());
                 self.text.push(')');
@@ -361,7 +377,7 @@ impl Printer<'_> {
             ExprKind::Function { name, args } => self.function(name, args),
             ExprKind::DateArithmetic { expr, amount, unit, subtract } => {
                 self.text.push('(');
-                self.value(expr);
+                self.operand(expr, Level::Unary);
                 self.put(if *subtract { " - interval " } else { " + interval " });
                 self.value(amount);
                 self.text.push(' ');
@@ -474,7 +490,7 @@ impl Printer<'_> {
         let function = Function::lookup(name);
         let known = function.map_or_else(|| name.to_lowercase(), |function| function.name().to_lowercase());
         match (function, args) {
-            (Some(Function::Mod), [left, right]) => self.infix(left, " % ", right),
+            (Some(Function::Mod), [left, right]) => self.infix(left, BinaryOp::Mod, right),
             (Some(Function::IsNull), [arg]) => self.is(arg, IsTest::Null, false),
             (Some(Function::Instr), [text, what]) => {
                 self.put("locate(");
@@ -484,9 +500,9 @@ impl Printer<'_> {
                 self.text.push(')');
             }
             (Some(Function::JsonMemberOf), [value, document]) => {
-                self.value(value);
+                self.operand(value, Level::Unary);
                 self.put(" member of (");
-                self.value(document);
+                self.operand(document, Level::Unary);
                 self.text.push(')');
             }
             (Some(Function::Date), [arg]) => self.cast(arg, "date"),
@@ -570,6 +586,42 @@ fn symbol(op: BinaryOp) -> &'static str {
         BinaryOp::IntDiv => " DIV ",
         BinaryOp::Mod => " % ",
         BinaryOp::Concat => " || ",
+    }
+}
+
+/// How tightly the printed text holds together, as MySQL's grammar has it: `bool_pri`, `predicate` and the two kinds of
+/// `simple_expr`. Operators print parentheses of their own, but for these.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// `a > ALL (…)`
+    Comparison,
+    /// `a IN (…)`, `a MEMBER OF (…)`
+    Predicate,
+    /// `-(a)`, which COLLATE would be read into.
+    Unary,
+    Simple,
+}
+
+fn level_of(expr: &Expr, negated: bool) -> Level {
+    match &expr.kind {
+        ExprKind::Unary { op: UnaryOp::Not, expr } if is_condition(expr) => {
+            grow_stack(|| level_of(expr, !negated))
+        }
+        ExprKind::Unary { op: UnaryOp::Plus, expr } => grow_stack(|| level_of(expr, negated)),
+        ExprKind::Unary { op: UnaryOp::Minus | UnaryOp::BitNot, .. } if !negated => Level::Unary,
+        ExprKind::InSubquery { negated: own, .. } if *own == negated => Level::Predicate,
+        ExprKind::Quantified { op: BinaryOp::Ne, all: true, .. } if negated => Level::Predicate,
+        ExprKind::Quantified { op: BinaryOp::Ne, all: true, .. } => Level::Simple,
+        ExprKind::Quantified { op: BinaryOp::Eq, all: false, .. } if !negated => Level::Predicate,
+        ExprKind::Quantified { .. } if !negated => Level::Comparison,
+        ExprKind::Function { name, .. } if Function::lookup(name) == Some(Function::JsonMemberOf) => {
+            if negated {
+                Level::Simple
+            } else {
+                Level::Predicate
+            }
+        }
+        _ => Level::Simple,
     }
 }
 

@@ -29,7 +29,21 @@ impl Printer<'_> {
             }
             self.text.push(' ');
         }
+        let needs = match &query.body {
+            QueryBody::Parenthesized(inner) => {
+                let (is_ordered, is_limited) = (!query.order_by.is_empty(), query.limit.is_some());
+                let inner_is = !inner.order_by.is_empty() || inner.limit.is_some();
+                (is_ordered || is_limited) && inner_is || query.with.is_some() && inner.with.is_some()
+            }
+            _ => false,
+        };
+        if needs {
+            self.text.push('(');
+        }
         self.body(&query.body);
+        if needs {
+            self.text.push(')');
+        }
         if !query.order_by.is_empty() {
             self.put(" order by ");
             self.order(&query.order_by);

@@ -64,3 +64,29 @@ fn expressions_are_printed_as_mysql_prints_them() {
     }
     assert!(lines > 150, "{lines} lines");
 }
+
+/// MySQL leaves these parentheses out, and reads its own text otherwise.
+#[test]
+fn operands_are_read_as_they_were_written() {
+    for text in [
+        "select (2 | (3 in (select 1))) AS `a`",
+        "select ((3 > all (select 1)) | 2) AS `a`",
+        "select ((3 in (select 1)) / 2) AS `a`",
+        "select (2 = (3 > any (select 1))) AS `a`",
+        "select ((3 in (select 1)) between (4 in (select 2)) and 5 in (select 3)) AS `a`",
+        "select ((3 in (select 1)) like (4 in (select 2)) escape (5 in (select 3))) AS `a`",
+        "select ((3 in (select 3)) in (1,2)) AS `a`",
+        "select (3 in (select 3)) in (select 1) AS `a`",
+        "select ((3 member of ('[3]')) + 1) AS `a`",
+        "select ((-(3)) collate utf8mb4_bin) AS `a`",
+        "select ((~(3)) collate utf8mb4_bin) AS `a`",
+        "select ((3 in (select 1)) + interval 3 in (select 1) day) AS `a`",
+        // As MySQL prints them.
+        "select (2 = 3 in (select 1)) AS `a`,(3 > all (select 1) = 2) AS `b`,-(3 in (select 1)) AS `c`",
+        "select (3 in (select 1) and 3 > any (select 1)) AS `a`,if(3 in (select 1),1,2) AS `b`",
+        "(select 1 AS `a` limit 2) order by `a` desc limit 1",
+        "((select 1 AS `a` limit 3) order by `a` limit 2) order by `a` desc",
+    ] {
+        assert_eq!(printed(text), text);
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Function as SqlFunction;
+use avocet_types::names;
 use avocet_types::{IndexKind, SqlType, TableDef};
 
 use super::{Bound, Function, MOST_COLUMNS, MOST_PARTITIONS, Part, Partitioning, keys_of};
@@ -75,7 +76,7 @@ pub(super) fn check_functions(spec: &PartitionBy) -> Result<(), SqlError> {
                     return Err(ErrorCode::TOO_MANY_PARTITION_FUNC_FIELDS_ERROR.with(&[&what]));
                 }
                 for (at, name) in names.iter().enumerate() {
-                    if names[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&name.name)) {
+                    if names[..at].iter().any(|other| names::eq(&other.name, &name.name)) {
                         return Err(ErrorCode::SAME_NAME_PARTITION_FIELD.with(&[&name.name]));
                     }
                 }
@@ -254,7 +255,7 @@ fn check_names(partitioning: &Partitioning) -> Result<(), SqlError> {
         let subs = partitioning.subs_of(&part).into_iter().map(|(name, _)| name);
         for name in std::iter::once(part.name.clone()).chain(subs) {
             check_name(&name)?;
-            if !names.insert(name.to_lowercase()) {
+            if !names.insert(names::fold_unaccented(&name).into_owned()) {
                 return Err(ErrorCode::SAME_NAME_PARTITION.with(&[&name]));
             }
         }

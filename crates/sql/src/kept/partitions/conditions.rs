@@ -5,8 +5,9 @@ use std::sync::Arc;
 use avocet_types::TableDef;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, RowProgram};
+use avocet_types::names;
 
-use super::{Bound, Function, Part, Partitioning, same_name};
+use super::{Bound, Function, Part, Partitioning};
 use crate::bind::unsupported;
 use crate::kept::rules::bind_expr;
 use crate::parse::statement::PartitionMethod;
@@ -57,11 +58,11 @@ pub fn condition_of(table: &Arc<TableDef>, shown: &str, names: &[&str]) -> Resul
 fn of_name(partitioning: &Partitioning, name: &str) -> Result<Option<String>, SqlError> {
     let parts = partitioning.all_parts();
     for (at, part) in parts.iter().enumerate() {
-        if same_name(&part.name, name) {
+        if names::eq_unaccented(&part.name, name) {
             return of_part(partitioning, &parts, at).map(Some);
         }
         let subs = partitioning.subs_of(part);
-        let Some(of) = subs.iter().position(|(sub, _)| same_name(sub, name)) else { continue };
+        let Some(of) = subs.iter().position(|(sub, _)| names::eq_unaccented(sub, name)) else { continue };
         let Some(sub) = &partitioning.sub else { continue };
         let within = of_part(partitioning, &parts, at)?;
         return Ok(Some(format!("({within} and {})", hashed(&sub.function, of, subs.len())?)));
