@@ -9,9 +9,9 @@ use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast::FrameUnit;
 use avocet_sql::plan::{Distance, Frame, FrameBound, WindowFunction};
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{Expr, ValueClass, interval_of};
+use avocet_types::expr::{ArithOp, Expr, IsTest, Typer, ValueClass, interval_of};
 use avocet_types::temporal::DAY;
-use avocet_types::{Datum, SqlType};
+use avocet_types::{Datum, IntWidth, SqlType};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{Sort, WindowFunction as DfWindow};
 use datafusion::logical_expr::{
@@ -57,8 +57,8 @@ impl Lowerer {
         call.params.window_frame = match &window.frame {
             Some(frame) if frame.unit == FrameUnit::Rows => self.rows(frame)?,
             Some(frame) if frame.distances().next().is_some() => {
-                let [(key, _)] = &window.order_by[..] else { return Err(order_type()) };
-                let (key, frame) = self.distances(key, frame)?;
+                let [(key, descending)] = &window.order_by[..] else { return Err(order_type()) };
+                let (key, frame) = self.distances(key, *descending, frame)?;
                 call.params.order_by[0].expr = key;
                 frame
             }
@@ -87,13 +87,54 @@ impl Lowerer {
     }
 
     /// The sort key of a RANGE with distances, and the frame, in one type.
-    fn distances(&mut self, key: &Expr, frame: &Frame) -> Result<(df::Expr, WindowFrame), SqlError> {
+    fn distances(
+        &mut self,
+        key: &Expr,
+        descending: bool,
+        frame: &Frame,
+    ) -> Result<(df::Expr, WindowFrame), SqlError> {
         let literals: Vec<_> = frame.distances().cloned().collect();
         let ty = key_type(key, &literals)?;
         let mut literals = literals.iter().map(|distance| scalar(distance, &ty));
         let next = |_: &Distance| literals.next().expect("a literal was made of each distance");
-        let frame = bounds(frame, WindowFrameUnits::Range, &ScalarValue::Null, next)?;
-        Ok((cast(self.value(key)?, &ty), frame))
+        let bounds = bounds(frame, WindowFrameUnits::Range, &ScalarValue::Null, next)?;
+        let key = checked_key(key, descending, frame)?;
+        Ok((cast(self.value(&key)?, &ty), bounds))
+    }
+}
+
+/// The key, with MySQL's error 1690 for one whose frame begins or ends beyond its type.
+fn checked_key(key: &Expr, descending: bool, frame: &Frame) -> Result<Expr, SqlError> {
+    let typer = Typer::default();
+    let mut checked = key.clone();
+    for bound in [&frame.start, &frame.end] {
+        let (distance, is_before) = match bound {
+            FrameBound::Preceding(Distance::Value(distance)) => (distance, true),
+            FrameBound::Following(Distance::Value(distance)) => (distance, false),
+            _ => continue,
+        };
+        if !may_leave_its_type(key, distance) {
+            continue;
+        }
+        let op = if is_before == descending { ArithOp::Add } else { ArithOp::Sub };
+        let end = typer.arith(op, key.clone(), distance.clone())?;
+        let is_none = typer.is(end, IsTest::Null, false);
+        checked = typer.case(None, vec![(is_none, Expr::literal(Datum::Null, key.ty))], Some(checked))?;
+    }
+    Ok(checked)
+}
+
+/// Whether the sum of a key and a distance may be beyond BIGINT or DOUBLE.
+fn may_leave_its_type(key: &Expr, distance: &Expr) -> bool {
+    match (ValueClass::of(&key.ty), distance.as_literal()) {
+        (ValueClass::Double, Some(_)) => true,
+        (ValueClass::Int, Some(Datum::Int(by))) => {
+            let is_narrow = !key.ty.is_unsigned()
+                && matches!(key.ty, SqlType::Int { width, .. } if width != IntWidth::W64);
+            !is_narrow || *by > i64::MAX - i64::from(u32::MAX)
+        }
+        (ValueClass::Int, Some(Datum::UInt(_) | Datum::Double(_))) => true,
+        _ => false,
     }
 }
 

@@ -12,7 +12,7 @@ use avocet_sql::plan::BoundQuery;
 use avocet_types::convert::{StoreError, store_column};
 use avocet_types::error::{ErrorCode, SqlError, column_error, store_error};
 use avocet_types::expr::program::{NoRow, reborrow};
-use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
+use avocet_types::expr::{EvalContext, RowProgram};
 use avocet_types::temporal::{TimeZone, ZERO_DATE, ZERO_DATETIME, date_of, time_of};
 use avocet_types::{ColumnDef, Datum, Decimal, RowRules, SqlType, TableDef, Value};
 
@@ -24,11 +24,12 @@ use super::compile::{Nesting, compile_block};
 use super::ignore::{is_of_row, warn_of, warn_of_row};
 use super::known::Known;
 use super::lookups::LookupScratch;
+use super::numbers::Generated;
 use super::rows::Rows;
 use super::scope::Scope;
 use super::select::Select;
 use super::upsert::{NewRow, OnDuplicate, Rounds, Upserted, auto_number, conflicting};
-use super::write::{default_value, find_table};
+use super::write::find_table;
 use super::{
     Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, convert_context,
     note_stored, recycle, rules_of,
@@ -113,7 +114,7 @@ pub fn compile_insert(
     let values = match &insert.source {
         InsertSource::Values(values) if !values.iter().flatten().any(ast::Expr::has_subquery) => values,
         InsertSource::Values(values) => {
-            let is_default = |value: &ast::Expr| matches!(value.kind, Syntax::Default(_));
+            let is_default = |value: &ast::Expr| matches!(value.kind, Syntax::Default);
             let [row] = &values[..] else {
                 return Err(NotPoint::because("subqueries in VALUES of several rows").into());
             };
@@ -269,8 +270,7 @@ fn compile_row(
     let mut sources: Vec<Source> = def.columns.iter().map(|_| Source::Omitted).collect();
     for (&column, value) in columns.iter().zip(row) {
         sources[column] = match &value.kind {
-            Syntax::Default(None) => Source::Default,
-            Syntax::Default(of) => Source::Value(scope.compile(&default_value(of.as_ref(), def, column)?)?),
+            Syntax::Default => Source::Default,
             _ => {
                 let value = binder.expr(value, Clause::Select)?;
                 let value = binder.assigned(value, def.columns[column].ty);
@@ -340,35 +340,6 @@ pub const fn unstated_default(column: &ColumnDef) -> Option<Value> {
     }
 }
 
-/// The AUTO_INCREMENT values of one statement.
-#[derive(Default)]
-struct Generated {
-    next: u64,
-    left: u64,
-    /// How often numbers were reserved.
-    reservations: u32,
-    /// The row's that is being inserted.
-    own: Option<u64>,
-    /// The first one of a row that was inserted.
-    first: u64,
-}
-
-impl Generated {
-    /// The row was not inserted: the next one takes its number.
-    fn give_back(&mut self) {
-        if let Some(own) = self.own.take() {
-            self.next = own;
-            self.left += 1;
-        }
-    }
-
-    fn note_inserted(&mut self) {
-        if self.first == 0 {
-            self.first = self.own.unwrap_or(0);
-        }
-    }
-}
-
 /// What became of a row.
 enum Put {
     Inserted,
@@ -428,7 +399,7 @@ impl Insert {
             let given = NewRow { values: &[], beside: &[], number: n as u64 + 1 };
             self.insert_row(sources, given, left, &mut generated, txn, run, scratch, &mut outcome)?;
         }
-        outcome.last_insert_id = generated.first;
+        outcome.last_insert_id = generated.first();
         Ok(Outcome::Changed(outcome))
     }
 
@@ -464,12 +435,12 @@ impl Insert {
                 let (values, beside) = row.split_at(*width);
                 let given = NewRow { values, beside, number: n as u64 + 1 };
                 // As InnoDB does, numbers are reserved in ever larger groups; what is not used is lost.
-                let reserved = 1 << generated.reservations.min(16);
+                let reserved = 1 << generated.reservations().min(16);
                 self.insert_row(sources, given, reserved, &mut generated, txn, run, scratch, &mut outcome)?;
             }
             Ok::<_, SqlError>(())
         })?;
-        outcome.last_insert_id = generated.first;
+        outcome.last_insert_id = generated.first();
         Ok(Outcome::Changed(outcome))
     }
 
@@ -493,9 +464,9 @@ impl Insert {
         let NewRow { values, beside, number } = given;
         let mut row = recycle(std::mem::take(&mut scratch.values));
         self.fill(sources, values, run, number, &mut row)?;
-        generated.own = None;
+        generated.begin_row();
         if let Some(column) = self.auto_increment {
-            self.number(&mut row[column], column, reserved, run.ctx, generated)?;
+            generated.number(&self.table, column, &mut row[column], reserved, run.ctx)?;
         }
         let rules = rules_of(&self.table)?;
         let how = self.computing(run.ctx, number);
@@ -522,7 +493,7 @@ impl Insert {
         }
         let new = NewRow { values: &row, beside, number };
         let (read, lookups) = (&mut scratch.levels[0].read, &mut scratch.lookups);
-        match self.put(new, txn, run, read, lookups, outcome)? {
+        match self.put(new, generated.is_numbered(), txn, run, read, lookups, outcome)? {
             Put::Inserted => generated.note_inserted(),
             Put::Not => generated.give_back(),
         }
@@ -530,10 +501,12 @@ impl Insert {
         Ok(())
     }
 
-    /// Inserts a row, or does what is to be done if its key is there.
+    /// Inserts a row, or does what is to be done if its key is there. `is_numbered`: its number was generated.
+    #[expect(clippy::too_many_arguments, reason = "a row, and what changes it")]
     fn put(
         &self,
         new: NewRow<'_>,
+        is_numbered: bool,
         txn: &mut Txn,
         run: Run<'_>,
         read: &mut ReadScratch,
@@ -566,8 +539,16 @@ impl Insert {
                 OnDuplicate::Replace | OnDuplicate::Update(_) => {}
             }
             let conflict = conflicting(&self.table, new.values, None, txn, read)?;
+            if let Some(conflict) = conflict
+                && is_numbered
+                && matches!(self.on_duplicate, OnDuplicate::Replace)
+                && conflict.is_of_number(self.auto_increment)
+            {
+                return Err(duplicate.into());
+            }
             rounds.next(duplicate, || run.bounds.check())?;
-            let Some(id) = conflict else { continue };
+            let Some(conflict) = conflict else { continue };
+            let id = conflict.row;
             match &self.on_duplicate {
                 OnDuplicate::Update(updates) => {
                     match updates.run(&self.table, id, new, self.ignore, txn, run, lookups)? {
@@ -581,6 +562,11 @@ impl Insert {
                     }
                     outcome.duplicates += 1;
                     return Ok(Put::Not);
+                }
+                _ if conflict.is_replaced_by_itself(&self.table, new.values, txn)? => {
+                    outcome.changed += 1;
+                    outcome.last_number = auto_number(self.auto_increment, &new.values);
+                    return Ok(Put::Inserted);
                 }
                 _ if txn.delete(&self.table, id)? => {
                     outcome.changed += 1;
@@ -703,57 +689,6 @@ impl Insert {
             false if column.generated.is_some() => Ok(Datum::Null),
             false => default_of(column, ctx),
         }
-    }
-
-    fn note_explicit(&self, value: u64, generated: &mut Generated) {
-        self.table.note_auto_increment(value);
-        // Later numbers are greater than explicit ones: what was reserved below is not used.
-        if value >= generated.next {
-            generated.left = 0;
-        }
-    }
-
-    /// Gives a row its AUTO_INCREMENT value, or notes the one that it has. If there is none left, one is reserved for each of
-    /// `rows`.
-    fn number(
-        &self,
-        value: &mut Datum<'_>,
-        column: usize,
-        rows: u64,
-        ctx: &EvalContext,
-        generated: &mut Generated,
-    ) -> Result<(), SqlError> {
-        let zero_asks = !ctx.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
-        match *value {
-            Datum::Null => {}
-            Datum::Int(0) | Datum::UInt(0) if zero_asks => {}
-            Datum::Int(v) => {
-                self.note_explicit(v.max(0) as u64, generated);
-                return Ok(());
-            }
-            Datum::UInt(v) => {
-                self.note_explicit(v, generated);
-                return Ok(());
-            }
-            _ => return Ok(()),
-        }
-        if generated.left == 0 {
-            generated.next = self.table.reserve_auto_increment(rows);
-            generated.left = rows;
-            generated.reservations += 1;
-        }
-        let next = generated.next;
-        let ty = &self.table.def.columns[column].ty;
-        let most = ty.int_range().map_or(i128::from(i64::MAX), |(_, most)| most);
-        if i128::from(next) > most {
-            let message = "Failed to read auto-increment value from storage engine";
-            return Err(SqlError { errno: 1467, sqlstate: *b"HY000", message: message.into() });
-        }
-        generated.next += 1;
-        generated.left -= 1;
-        generated.own = Some(next);
-        *value = if ty.is_unsigned() { Datum::UInt(next) } else { Datum::Int(next as i64) };
-        Ok(())
     }
 }
 

@@ -222,6 +222,43 @@ pub fn auto_number<'r, R: RowSource<'r>>(column: Option<usize>, row: &R) -> u64 
     }
 }
 
+/// A row that has a key of a new row.
+#[derive(Clone, Copy)]
+pub struct Conflict {
+    pub row: RowId,
+    /// Whether no unique key comes behind the one that it has.
+    pub by_last_key: bool,
+    /// The first column of that key.
+    column: usize,
+}
+
+impl Conflict {
+    /// Whether it is about the AUTO_INCREMENT column: REPLACE does not replace a row by one whose number was generated, and all
+    /// of them in turn once the type has no more.
+    pub fn is_of_number(self, auto_increment: Option<usize>) -> bool {
+        auto_increment == Some(self.column)
+    }
+
+    /// Whether REPLACE leaves the row as it is, and counts one row, not two: MySQL updates in place what has the last unique key and
+    /// is referred to by none, and an update to the same values is none.
+    pub fn is_replaced_by_itself(
+        self,
+        table: &Arc<TableHandle>,
+        new: &[Datum<'_>],
+        txn: &mut Txn,
+    ) -> Result<bool, SqlError> {
+        let mut buf = RowBuf::default();
+        if !self.by_last_key
+            || table.is_parent()
+            || !txn.lock_row(table, self.row, RowLock::FOR_UPDATE, &mut buf)?
+        {
+            return Ok(false);
+        }
+        let old = buf.row(&table.layout);
+        Ok(new.iter().enumerate().all(|(column, value)| value.is_same(&old.get(column))))
+    }
+}
+
 /// A row, other than `but`, that has one of the new row's unique keys, locked; the indexes in order.
 pub fn conflicting(
     table: &Arc<TableHandle>,
@@ -229,9 +266,11 @@ pub fn conflicting(
     but: Option<RowId>,
     txn: &mut Txn,
     read: &mut ReadScratch,
-) -> Result<Option<RowId>, SqlError> {
+) -> Result<Option<Conflict>, SqlError> {
     let mut key = Vec::new();
-    for index in table.indexes().iter().filter(|index| index.def.kind.is_unique()) {
+    let indexes = table.indexes();
+    let mut unique = indexes.iter().filter(|index| index.def.kind.is_unique()).peekable();
+    while let Some(index) = unique.next() {
         key.clear();
         let parts = index.def.parts.iter().enumerate();
         let mut parts = parts.map(|(n, part)| (n, &row[part.column]));
@@ -241,8 +280,9 @@ pub fn conflicting(
         if !whole {
             continue;
         }
-        if let Some(found) = txn.lock_key(table, index, &key, but, read)? {
-            return Ok(Some(found));
+        if let Some(row) = txn.lock_key(table, index, &key, but, read)? {
+            let column = index.def.parts[0].column;
+            return Ok(Some(Conflict { row, by_last_key: unique.peek().is_none(), column }));
         }
     }
     Ok(None)

@@ -25,7 +25,7 @@ use super::scope::{JoinedRow, Scope};
 use super::visit::{locate, visit};
 use super::{
     Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
-    recycle_changes, unstated_default,
+    recycle_changes,
 };
 
 /// The rows that a statement changes.
@@ -175,7 +175,7 @@ fn assigned_column(
         let other_database = t.database.as_ref().is_some_and(|d| d.name != def.database);
         other_database || !t.name.name.eq_ignore_ascii_case(alias.unwrap_or(&def.name))
     });
-    let column = def.column(name).filter(|_| !is_other);
+    let column = def.column_or_rowid(name).filter(|_| !is_other);
     column.ok_or_else(|| match &assignment.table {
         Some(table) => {
             ErrorCode::BAD_FIELD_ERROR.with(&[&format_args!("{}.{name}", table.name.name), &"field list"])
@@ -192,35 +192,11 @@ fn assigned_value(
 ) -> Result<Option<Expr>, Refusal> {
     let target = &def.columns[column];
     match &value.kind {
-        Syntax::Default(None) => Ok(None),
-        Syntax::Default(of) => default_value(of.as_ref(), def, column).map(Some),
+        Syntax::Default => Ok(None),
         _ => {
             let value = binder.expr(value, Clause::Select)?;
             Ok(Some(binder.assigned(value, target.ty)))
         }
-    }
-}
-
-/// `DEFAULT` for a column, or `DEFAULT(other)`.
-pub fn default_value(of: Option<&ast::Ident>, def: &TableDef, column: usize) -> Result<Expr, Refusal> {
-    let of = match of {
-        None => column,
-        Some(name) => def
-            .column(&name.name)
-            .ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name.name, &"field list"]))?,
-    };
-    let from = &def.columns[of];
-    match &from.default {
-        Some(avocet_types::DefaultValue::Const(value)) => Ok(Expr::literal(value.clone(), from.ty)),
-        None if from.nullable && from.generated.is_none() => Ok(Expr::literal(Datum::Null, from.ty)),
-        None => match unstated_default(from) {
-            Some(value) => Ok(Expr::literal(value, from.ty)),
-            None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&from.name]).into()),
-        },
-        Some(avocet_types::DefaultValue::Expr(_)) => {
-            Err(ErrorCode::DEFAULT_AS_VAL_GENERATED.with(&[]).into())
-        }
-        Some(avocet_types::DefaultValue::Now) => Err(NotPoint::because("DEFAULT of a time").into()),
     }
 }
 

@@ -120,10 +120,12 @@ impl Session {
 
     /// The conditions of a statement that begins: none, but what its hints are warned of.
     pub(super) fn begin_conditions(&mut self) {
+        self.take_condition_counts();
         self.clear_conditions();
         if let Some(hinted) = &self.hinted {
             self.conditions.extend_from_slice(&hinted.conditions);
         }
         self.warn_of_assignments();
+        self.warn_of_inserted_values();
     }
 }

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if, yield_now_and_then};
 use avocet_engine::{StatementMark, TableHandle};
-use avocet_point::{BULK_ROWS, Refusal, RowCheck, Updates, auto_number, first_failed, rules_of};
+use avocet_point::{
+    BULK_ROWS, Refusal, RowCheck, Updates, auto_number, first_failed, rules_of, within_range,
+};
 use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
 use avocet_sql::parse::ast::{Expr, ExprKind, Ident, ObjectName, Query, UnaryOp};
 use avocet_sql::parse::statement::{Insert, InsertSource};
@@ -21,7 +23,7 @@ use avocet_types::decimal::ParseStatus;
 use avocet_types::error::{ErrorCode, SqlError, store_error};
 use avocet_types::expr::RowProgram;
 use avocet_types::schema::TableDef;
-use avocet_types::{ColumnDef, Datum, Decimal, DefaultValue, SqlType, Value};
+use avocet_types::{ColumnDef, Datum, Decimal, SqlType, Value};
 
 use self::computed::check_given;
 use super::bulk::Bulk;
@@ -99,9 +101,9 @@ impl Inserter<'_> {
             };
             self.reservations += 1;
             let first = self.table.reserve_auto_increment(count);
-            self.numbers = first..first + count;
+            self.numbers = first..first.saturating_add(count);
         }
-        self.numbers.next().expect("some were reserved just now")
+        self.numbers.next().unwrap_or(u64::MAX)
     }
 
     /// A row was not inserted: the next one takes its number.
@@ -455,18 +457,7 @@ impl Session {
             return Ok(Given::Value(value, ty));
         }
         match &expr.kind {
-            ExprKind::Default(None) => return Ok(Given::Default),
-            ExprKind::Default(Some(name)) => {
-                let column = column_of(&inserter.table, name)?;
-                let def = inserter.table.def.columns[column].clone();
-                if matches!(def.default, Some(DefaultValue::Expr(_))) {
-                    return Err(ErrorCode::DEFAULT_AS_VAL_GENERATED.with(&[]));
-                }
-                if def.generated.is_some() {
-                    return Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&def.name]));
-                }
-                return Ok(Given::Value(self.default_value(&def, &inserter.storing, true)?, def.ty));
-            }
+            ExprKind::Default => return Ok(Given::Default),
             ExprKind::Param(index) => {
                 let index = *index as usize;
                 return Ok(Given::Value(text.params[index].clone().into_owned(), text.types[index]));
@@ -592,9 +583,14 @@ impl Session {
             }
             Given::Value(value, ty) => {
                 let stored = self.store(value, &ty, column, &inserter.storing, number)?;
-                if inserter.auto == Some(at) {
-                    self.note_auto_value(inserter, &stored);
+                if inserter.auto != Some(at) {
+                    return Ok(stored);
                 }
+                // What has become 0 asks for a number, too.
+                if generates(&stored, &inserter.storing) {
+                    return self.generate(inserter, at, number);
+                }
+                self.note_auto_value(inserter, &stored);
                 Ok(stored)
             }
             Given::Default => self.default_value(column, &inserter.storing, number == 1),
@@ -608,9 +604,12 @@ impl Session {
         row: u64,
     ) -> Result<Value, SqlError> {
         let table = inserter.table.clone();
-        let next = inserter.next_number();
-        inserter.generated = Some(next);
         let def = &table.def.columns[column];
+        let mut next = inserter.next_number();
+        if inserter.storing.increment == 1 {
+            next = within_range(next, &def.ty, inserter.first_generated == 0)?;
+        }
+        inserter.generated = Some(next);
         self.store(Datum::UInt(next), &SqlType::BIGINT_UNSIGNED, def, &inserter.storing, row)
     }
 

@@ -37,6 +37,7 @@ mod commands;
 mod counters;
 mod database;
 mod ddl;
+mod deprecated;
 mod digest;
 pub mod embedded;
 mod engines;

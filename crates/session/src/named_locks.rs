@@ -15,6 +15,7 @@ use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{EvalError, EvalResult, Host, SqlMode, StatementDigest};
 use avocet_types::gtid::GtidSet;
+use avocet_types::names;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::binary_log::{BinaryLog, Replicas};
@@ -271,7 +272,7 @@ impl Host for SessionHost {
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
         let interrupted = || self.interrupt.get().is_some();
         let (timeout, is_cut_short) = self.at_most(timeout);
-        match self.locks.get(self.connection, name.to_lowercase(), timeout, &interrupted)? {
+        match self.locks.get(self.connection, names::fold(name).into_owned(), timeout, &interrupted)? {
             Some(false) if is_cut_short => Err(EvalError::Timeout),
             Some(got) => Ok(got),
             None => Err(EvalError::Interrupted),
@@ -279,7 +280,7 @@ impl Host for SessionHost {
     }
 
     fn release_lock(&self, name: &str) -> Option<bool> {
-        self.locks.release(self.connection, &name.to_lowercase())
+        self.locks.release(self.connection, &names::fold(name))
     }
 
     fn release_all_locks(&self) -> u64 {
@@ -287,7 +288,7 @@ impl Host for SessionHost {
     }
 
     fn lock_owner(&self, name: &str) -> Option<u64> {
-        self.locks.owner(&name.to_lowercase()).map(u64::from)
+        self.locks.owner(&names::fold(name)).map(u64::from)
     }
 
     fn statement_digest(&self, statement: &str, mode: SqlMode) -> EvalResult<StatementDigest> {

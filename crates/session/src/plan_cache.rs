@@ -62,6 +62,8 @@ pub(super) struct CachedPlan {
     pub query: Option<Box<KeptQuery>>,
     /// What an account needs to run it.
     pub needs: Box<[Need]>,
+    /// How often VALUES() stands behind ON DUPLICATE KEY UPDATE.
+    pub inserted_values: u32,
     /// Where the statements that run on it are counted.
     pub summary: OfPlan,
     used: AtomicBool,
@@ -84,7 +86,7 @@ impl CachedPlan {
         pinned: Box<[(usize, Box<[u8]>)]>,
         plan: Result<PointPlan, NotPoint>,
         query: Option<Box<KeptQuery>>,
-        needs: Box<[Need]>,
+        (needs, inserted_values): (Box<[Need]>, u32),
     ) -> Self {
         Self {
             key: wanted.key.into(),
@@ -93,6 +95,7 @@ impl CachedPlan {
             plan,
             query,
             needs,
+            inserted_values,
             summary: OfPlan::default(),
             used: AtomicBool::new(false),
         }
@@ -254,7 +257,13 @@ mod tests {
     use super::*;
 
     fn refused(wanted: &Wanted<'_>) -> Arc<CachedPlan> {
-        Arc::new(CachedPlan::new(wanted, [].into(), Err(NotPoint::because("of the test")), None, [].into()))
+        Arc::new(CachedPlan::new(
+            wanted,
+            [].into(),
+            Err(NotPoint::because("of the test")),
+            None,
+            ([].into(), 0),
+        ))
     }
 
     #[test]

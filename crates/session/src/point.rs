@@ -21,6 +21,7 @@ use avocet_types::{Datum, SqlType};
 
 use super::candidate::{Candidate, count_of};
 use super::counters::Counter;
+use super::deprecated::inserted_values;
 use super::held::TextSize;
 use super::output::columns_of;
 use super::plan_cache::{CachedPlan, KeptQuery, Wanted};
@@ -170,7 +171,8 @@ impl Session {
         };
         let pinned = slots.iter().enumerate().filter(|(at, _)| !free[*at]);
         let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
-        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, query, self.needs_of(own)));
+        let of_statement = (self.needs_of(own), inserted_values(own));
+        let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, query, of_statement));
         self.shared.counters.add(Counter::PlansCompiled);
         // A session's own tables must not outlive it.
         if self.temporary.is_empty() {
@@ -281,6 +283,7 @@ impl Session {
         let result = self.try_plan(plan, params, sink).await;
         self.in_flight = false;
         if matches!(result, Ok(None)) {
+            self.keep_condition_counts();
             return Ok(false);
         }
         self.shared.counters.add(Counter::Questions);

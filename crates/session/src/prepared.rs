@@ -8,13 +8,15 @@ use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::statement::{PrepareSource, StatementKind};
 use avocet_sql::parse::{on_stack_for, parse};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 use avocet_types::{Datum, SqlType, Value};
 
 use super::api::{Prepared, StatementId};
 use super::counters::Counter;
+use super::deprecated::inserted_values;
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::columns_of;
-use super::prepared_statement::{CountedStatement, ParamsFrom, PreparedStatement};
+use super::prepared_statement::{CountedStatement, ParamsFrom, PreparedStatement, Resolved};
 use super::run::{self, Outcome, Text};
 use super::state::Session;
 
@@ -46,9 +48,15 @@ impl Session {
         }
         self.assignments = statement.assignments;
         self.warn_of_assignments();
+        self.inserted_values = inserted_values(&statement.kind);
+        self.warn_of_inserted_values();
+        self.inserted_values = 0;
         let counted = CountedStatement::new(&self.shared)?;
-        let database = self.database.as_deref();
-        Ok(PreparedStatement::new(sql, database, statement, counted, (size, held), self.settings.sql_mode))
+        self.begin_hints(statement.hints.as_deref());
+        let resolved = Resolved::of(&self.settings);
+        self.end_hints();
+        let (database, mode) = (self.database.as_deref(), self.settings.sql_mode);
+        Ok(PreparedStatement::new(sql, (database, resolved), statement, counted, (size, held), mode))
     }
 
     pub(super) fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, SqlError> {
@@ -125,14 +133,12 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         let sql = match source {
             PrepareSource::Text(sql) => sql.clone(),
-            PrepareSource::UserVariable(variable) => {
-                match self.user_variables.get(&variable.to_lowercase()) {
-                    Some((Datum::Str(sql), _)) => sql.to_string(),
-                    _ => return Err(ErrorCode::PARSE_ERROR.with(&[&"NULL", &1])),
-                }
-            }
+            PrepareSource::UserVariable(variable) => match self.user_variables.get(variable) {
+                Some((Datum::Str(sql), _)) => sql.to_string(),
+                _ => return Err(ErrorCode::PARSE_ERROR.with(&[&"NULL", &1])),
+            },
         };
-        let key = name.name.to_lowercase();
+        let key = names::fold_unaccented(&name.name).into_owned();
         self.named.remove(&key);
         let statement = self.parse_one(&sql)?;
         on_stack_for(statement.height, || self.shape_of(&statement))?;
@@ -146,21 +152,19 @@ impl Session {
         using: &[String],
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        let statement = self.named.get(&name.name.to_lowercase()).cloned();
+        let statement = self.named.get(&*names::fold_unaccented(&name.name)).cloned();
         let statement =
             statement.ok_or_else(|| ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&name.name, &"EXECUTE"]))?;
         if using.len() != statement.params {
             return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"EXECUTE"]));
         }
-        let value = |name: &String| {
-            self.user_variables.get(&name.to_lowercase()).map_or(Datum::Null, |(value, _)| value)
-        };
+        let value = |name: &String| self.user_variables.get(name).map_or(Datum::Null, |(value, _)| value);
         let mut params: Vec<Value> = using.iter().map(value).collect();
         statement.count_limits(&mut params, ParamsFrom::UserVariables)?;
         self.begin_hints(statement.hints.as_deref());
-        self.enter_database(statement.database.as_deref());
+        self.enter_prepared(&statement);
         let result = self.run_named(&statement, using, &params, sink).await;
-        self.leave_database();
+        self.leave_prepared();
         self.end_hints();
         result
     }
@@ -192,7 +196,7 @@ impl Session {
     }
 
     pub(super) fn deallocate(&mut self, name: &Ident) -> Result<Outcome, SqlError> {
-        match self.named.remove(&name.name.to_lowercase()) {
+        match self.named.remove(&*names::fold_unaccented(&name.name)) {
             Some(_) => Ok(Outcome::ok()),
             None => Err(ErrorCode::UNKNOWN_STMT_HANDLER.with(&[&name.name, &"DEALLOCATE PREPARE"])),
         }

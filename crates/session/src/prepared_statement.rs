@@ -7,12 +7,14 @@ use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_sql::parse::hints::Hints;
 use avocet_sql::parse::is_tall;
 use avocet_sql::parse::statement::{Statement, StatementKind};
-use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
+use avocet_types::temporal::Locale;
+use avocet_types::{Collation, Datum};
 
 use super::candidate::Candidate;
 use super::held::{Held, TextSize};
+use super::settings::Settings;
 use super::shared::Shared;
 
 /// What is kept of a statement between its executions.
@@ -20,6 +22,7 @@ pub(super) struct PreparedStatement {
     pub source: Box<str>,
     /// That of the session when it was prepared: what its names without one mean.
     pub database: Option<Box<str>>,
+    pub resolved: Resolved,
     pub kind: StatementKind,
     pub hints: Option<Box<Hints>>,
     pub params: usize,
@@ -35,6 +38,48 @@ pub(super) struct PreparedStatement {
     _held: Held,
     /// What its plans are kept under; `None` for a kind of statement that has none.
     digest: Option<Digest>,
+}
+
+/// Settings by which a statement's names and types are resolved, as MySQL does when it is prepared. All others are those of the
+/// session that runs it.
+#[derive(Clone, Copy)]
+pub(super) struct Resolved {
+    /// Of [`RESOLVING_MODES`].
+    modes: SqlMode,
+    collation: Collation,
+    div_precision_increment: u8,
+    locale: &'static Locale,
+}
+
+/// The modes that are of no effect any more once a statement is resolved. Those that its text is parsed by are not needed again.
+const RESOLVING_MODES: SqlMode = SqlMode(SqlMode::ONLY_FULL_GROUP_BY.0 | SqlMode::NO_UNSIGNED_SUBTRACTION.0);
+
+impl Resolved {
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            modes: SqlMode(settings.sql_mode.0 & RESOLVING_MODES.0),
+            collation: settings.connection_collation,
+            div_precision_increment: settings.div_precision_increment,
+            locale: settings.locale,
+        }
+    }
+
+    /// Makes settings these; false if they are.
+    pub fn put_in(&self, settings: &mut Settings) -> bool {
+        let is = Self::of(settings);
+        if is.modes == self.modes
+            && is.collation == self.collation
+            && is.div_precision_increment == self.div_precision_increment
+            && std::ptr::eq(is.locale, self.locale)
+        {
+            return false;
+        }
+        settings.sql_mode = SqlMode(settings.sql_mode.0 & !RESOLVING_MODES.0 | self.modes.0);
+        settings.connection_collation = self.collation;
+        settings.div_precision_increment = self.div_precision_increment;
+        settings.locale = self.locale;
+        true
+    }
 }
 
 /// One of the statements that `max_prepared_stmt_count` counts.
@@ -61,7 +106,7 @@ impl Drop for CountedStatement {
 impl PreparedStatement {
     pub fn new(
         source: &str,
-        database: Option<&str>,
+        (database, resolved): (Option<&str>, Resolved),
         statement: Statement,
         counted: CountedStatement,
         held: (Option<TextSize>, Held),
@@ -78,6 +123,7 @@ impl PreparedStatement {
         Self {
             source: source.into(),
             database: database.map(Into::into),
+            resolved,
             kind: statement.kind,
             hints: statement.hints,
             params: statement.params as usize,

@@ -14,8 +14,10 @@ use avocet_types::{Collation, Datum, SqlType};
 use super::api::{DumpFrom, Dumping, Prepared, Replica, Routing, SqlSession, StatementId, Timeouts};
 use super::candidate::Candidate;
 use super::counters::Counter;
+use super::deprecated::inserted_values;
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::table_column;
+use super::plan_cache::CachedPlan;
 use super::prepared_statement::{ParamsFrom, PreparedStatement};
 use super::state::{Characteristics, Level, Session};
 use super::variables::VARIABLES;
@@ -294,7 +296,7 @@ impl Session {
             && let Some((hash, plan)) = self.take_plan(candidate)
         {
             known = true;
-            let result = self.run_plan(&plan, sql, candidate.values, sink).await;
+            let result = self.run_plan_of_text(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
             if result? {
                 return Ok(());
@@ -328,7 +330,7 @@ impl Session {
         if let ([statement], Some(candidate), false) = (&*statements, candidate, known)
             && let Some((hash, plan)) = self.compile_plan(&candidate, &statement.kind)
         {
-            let result = self.run_plan(&plan, sql, candidate.values, sink).await;
+            let result = self.run_plan_of_text(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
             if result? {
                 return Ok(());
@@ -337,6 +339,20 @@ impl Session {
         // In a box, so that the future of a statement that has a plan stays small.
         let result = Box::pin(self.run_statements(sql, &statements, sink)).await;
         blocking_if(is_long, || drop((statements, held)));
+        result
+    }
+
+    /// As `run_plan`, for a text that was not prepared before.
+    async fn run_plan_of_text(
+        &mut self,
+        plan: &CachedPlan,
+        sql: &str,
+        params: &[Datum<'_>],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool, SqlError> {
+        self.inserted_values = plan.inserted_values;
+        let result = self.run_plan(plan, sql, params, sink).await;
+        self.inserted_values = 0;
         result
     }
 
@@ -353,7 +369,7 @@ impl Session {
             && let Some((hash, plan)) =
                 self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
         {
-            let result = self.run_plan(&plan, sql, candidate.values, sink).await;
+            let result = self.run_plan_of_text(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
             match result {
                 Ok(false) => {}
@@ -396,9 +412,10 @@ impl Session {
                 self.begin_hints(statement.hints.as_deref());
             }
             (self.assigns, self.assignments) = (statement.assignments > 0, statement.assignments);
+            self.inserted_values = inserted_values(&statement.kind);
             self.part_of_text = Some(statement.span);
             let result = self.run(&statement.kind, &text, sink).await;
-            (self.assigns, self.assignments) = (false, 0);
+            (self.assigns, self.assignments, self.inserted_values) = (false, 0, 0);
             self.end_hints();
             if result.is_err() {
                 self.more_results = false;
@@ -422,7 +439,7 @@ impl Session {
         }
         self.part_of_text = None;
         self.begin_hints(statement.hints.as_deref());
-        self.enter_database(statement.database.as_deref());
+        self.enter_prepared(statement);
         let result = match self.run_prepared_plan(statement, params, sink).await {
             Ok(false) => {
                 let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
@@ -435,7 +452,7 @@ impl Session {
             }
             other => other.map(drop),
         };
-        self.leave_database();
+        self.leave_prepared();
         self.end_hints();
         result
     }

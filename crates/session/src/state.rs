@@ -45,6 +45,15 @@ pub struct Condition {
     pub message: String,
 }
 
+/// What `@@warning_count` and `@@error_count` say.
+#[derive(Default)]
+pub(super) struct ConditionCounts {
+    pub warnings: u64,
+    pub errors: u64,
+    /// They are taken for a statement that begins once more, since its plan has not run it.
+    are_taken: bool,
+}
+
 /// What a statement with hints changed, until it ends.
 pub(super) struct Hinted {
     pub before: Vec<(usize, Value)>,
@@ -84,6 +93,7 @@ pub struct Session {
     pub(super) conditions: Vec<Condition>,
     /// How many more there were than `max_error_count` lets be kept.
     pub(super) conditions_dropped: u64,
+    pub(super) counts: ConditionCounts,
     pub(super) last_insert_id: u64,
     pub(super) row_count: i64,
     pub(super) found_rows: u64,
@@ -118,10 +128,14 @@ pub struct Session {
     pub(super) hinted: Option<Box<Hinted>>,
     /// The session's own database while a statement runs that was prepared in another.
     left_database: Option<Option<String>>,
+    /// A statement runs that was prepared with other settings.
+    left_settings: bool,
     /// Expressions of the running statement assign to user variables.
     pub(super) assigns: bool,
     /// How often those of its text do, as far as nobody was warned of it.
     pub(super) assignments: u32,
+    /// How often its text has VALUES() behind ON DUPLICATE KEY UPDATE.
+    pub(super) inserted_values: u32,
     /// Variables that changed since the last reply, of those that the client wants to be told of.
     pub(super) changed_variables: Vec<usize>,
     /// What the account may do, as of the last statement.
@@ -173,6 +187,7 @@ impl Session {
             results_collation: None,
             conditions: Vec::new(),
             conditions_dropped: 0,
+            counts: ConditionCounts::default(),
             last_insert_id: 0,
             row_count: 0,
             found_rows: 0,
@@ -196,8 +211,10 @@ impl Session {
             host: EndOfLocks(host),
             hinted: None,
             left_database: None,
+            left_settings: false,
             assigns: false,
             assignments: 0,
+            inserted_values: 0,
             changed_variables: Vec::new(),
             access,
             locked: None,
@@ -281,12 +298,27 @@ impl Session {
         Ok(())
     }
 
-    /// A prepared statement runs in the database in which it was prepared; to be taken back by `leave_database`.
+    /// A prepared statement runs in the database in which it was prepared, and by the settings that it was resolved by; to be taken
+    /// back by `leave_prepared`.
     #[inline]
-    pub(super) fn enter_database(&mut self, database: Option<&str>) {
+    pub(super) fn enter_prepared(&mut self, statement: &PreparedStatement) {
+        if statement.resolved.put_in(&mut self.settings) {
+            self.left_settings = true;
+            self.tell_settings();
+        }
+        let database = statement.database.as_deref();
         if self.database.as_deref() != database {
             self.left_database = Some(std::mem::replace(&mut self.database, database.map(str::to_owned)));
             self.tell_database();
+        }
+    }
+
+    /// What the statement that runs is evaluated by.
+    fn tell_settings(&mut self) {
+        if let Some(context) = Arc::get_mut(&mut self.context) {
+            context.sql_mode = self.settings.sql_mode;
+            context.div_precision_increment = self.settings.div_precision_increment;
+            context.locale = self.settings.locale;
         }
     }
 
@@ -305,7 +337,11 @@ impl Session {
     }
 
     #[inline]
-    pub(super) fn leave_database(&mut self) {
+    pub(super) fn leave_prepared(&mut self) {
+        if std::mem::take(&mut self.left_settings) {
+            self.refresh();
+            self.tell_settings();
+        }
         if let Some(before) = self.left_database.take() {
             // It may be the one that the statement has dropped.
             self.database = self.if_there(before);
@@ -409,6 +445,22 @@ impl Session {
     /// How many conditions there were, kept or not.
     pub(super) fn condition_count(&self) -> u64 {
         self.conditions.len() as u64 + self.conditions_dropped
+    }
+
+    pub(super) fn error_count(&self) -> u64 {
+        self.conditions.iter().filter(|condition| condition.level == Level::Error).count() as u64
+    }
+
+    /// A statement begins, which may ask how many conditions the one before it had.
+    pub(super) fn take_condition_counts(&mut self) {
+        if !std::mem::take(&mut self.counts.are_taken) {
+            (self.counts.warnings, self.counts.errors) = (self.condition_count(), self.error_count());
+        }
+    }
+
+    /// The statement that has begun will begin once more: its plan has not run it.
+    pub(super) fn keep_condition_counts(&mut self) {
+        self.counts.are_taken = true;
     }
 
     pub(super) fn note(&mut self, error: &SqlError) {

@@ -113,7 +113,7 @@ pub(super) fn next_auto_value(table: &TableHandle, storing: &Storing) -> u64 {
     }
     let offset = storing.offset % storing.increment;
     let ahead = (offset + storing.increment - first % storing.increment) % storing.increment;
-    first + ahead
+    first.saturating_add(ahead)
 }
 
 /// Whether a value given for an AUTO_INCREMENT column asks for a generated one.

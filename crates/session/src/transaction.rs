@@ -15,6 +15,7 @@ use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::{Engine, Isolation, StatementMark, Txn, TxnOptions};
 use avocet_sql::parse::statement::{Completion, IsolationLevel};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 
 use super::counters::Counter;
 use super::run::Outcome;
@@ -254,7 +255,7 @@ impl Session {
     }
 
     fn find_savepoint(&self, name: &str) -> Result<usize, SqlError> {
-        let found = self.savepoints.iter().rposition(|savepoint| savepoint.name.eq_ignore_ascii_case(name));
+        let found = self.savepoints.iter().rposition(|savepoint| names::eq_unaccented(&savepoint.name, name));
         found.ok_or_else(|| ErrorCode::SP_DOES_NOT_EXIST.with(&[&"SAVEPOINT", &name]))
     }
 
@@ -331,8 +332,9 @@ impl Session {
 
     /// Cleans up after a statement that was dropped before it ended.
     pub(super) fn recover_dropped(&mut self) {
-        self.leave_database();
+        self.leave_prepared();
         self.end_hints();
+        self.inserted_values = 0;
         if std::mem::take(&mut self.in_flight) {
             self.rollback();
         }

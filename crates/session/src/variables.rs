@@ -34,6 +34,9 @@ pub enum Scope {
     Both,
 }
 
+/// Integers that are BIGINTs in MySQL; all others that cannot be negative are BIGINT UNSIGNEDs.
+const SIGNED: [&str; 2] = ["innodb_autoinc_lock_mode", "max_digest_length"];
+
 /// What values a variable takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -278,6 +281,7 @@ impl Variable {
     /// The type that `@@name` has.
     pub fn sql_type(&self, connection: Collation) -> SqlType {
         match self.kind {
+            Kind::Int { min: 0.., .. } if !SIGNED.contains(&self.name) => SqlType::BIGINT_UNSIGNED,
             Kind::Bool | Kind::Int { .. } => SqlType::BIGINT,
             Kind::UInt { .. } => SqlType::BIGINT_UNSIGNED,
             Kind::Double => SqlType::DOUBLE,
@@ -287,7 +291,11 @@ impl Variable {
 
     /// `@@name` as a literal.
     pub fn literal(&self, value: &Value, connection: Collation) -> Expr {
-        Expr::literal(value.clone(), self.sql_type(connection))
+        let ty = self.sql_type(connection);
+        match *value {
+            Datum::Int(v) if ty.is_unsigned() => Expr::literal(Datum::UInt(v as u64), ty),
+            _ => Expr::literal(value.clone(), ty),
+        }
     }
 
     /// As SHOW VARIABLES prints a value.

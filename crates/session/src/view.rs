@@ -12,7 +12,7 @@ use avocet_types::expr::{Expr, ExprKind, Typer};
 use avocet_types::schema::TableDef;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
-use super::state::{Level, Session};
+use super::state::Session;
 use super::{info_schema, variables};
 
 /// One statement's view.
@@ -70,12 +70,11 @@ impl CatalogView for View<'_> {
     fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError> {
         let connection = self.session.settings.connection_collation;
         let position = variables::find(&name.to_lowercase())?;
-        let errors = || self.session.conditions.iter().filter(|c| c.level == Level::Error).count();
         let variable = &variables::VARIABLES[position];
         let value = match variable.name {
             "last_insert_id" | "identity" => Datum::UInt(self.session.last_insert_id),
-            "warning_count" => Datum::Int(self.session.condition_count() as i64),
-            "error_count" => Datum::Int(errors() as i64),
+            "warning_count" => Datum::Int(self.session.counts.warnings as i64),
+            "error_count" => Datum::Int(self.session.counts.errors as i64),
             "timestamp" => Datum::Double(self.session.now_us() as f64 / 1e6),
             _ => self.session.variables.read(scope, position)?,
         };
@@ -84,10 +83,8 @@ impl CatalogView for View<'_> {
 
     fn user_variable(&self, name: &str) -> Expr {
         match self.session.user_variables.get(name) {
-            // A collation of its own counts as a column's does; a literal's would give way to that.
-            Some((value, ty))
-                if ty.collation().is_some_and(|own| own != self.session.settings.connection_collation) =>
-            {
+            // Its collation counts as a column's does; a literal's would give way to that.
+            Some((value, ty)) if !value.is_null() && (ty.is_string() || ty.is_bytes()) => {
                 Expr::new(ExprKind::Cast(Box::new(Expr::literal(value, ty))), ty, true)
             }
             Some((value, ty)) => Expr::literal(value, ty),

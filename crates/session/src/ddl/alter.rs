@@ -4,6 +4,7 @@
 
 mod draft;
 mod instant;
+mod named;
 
 use std::sync::Arc;
 
@@ -17,11 +18,12 @@ use avocet_sql::parse::statement::{AlterAction, ColumnPosition, ColumnSpec, Defa
 use avocet_types::arrow_map::datum_at;
 use avocet_types::convert::ConvertContext;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef, IndexKind};
+use avocet_types::names;
+use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef};
 use avocet_types::temporal::ZeroDates;
 use avocet_types::{Datum, RowRules, SqlType, Value};
 pub(crate) use draft::Draft;
-use draft::turn;
+use draft::{BEHIND_COLUMNS, BEHIND_CONSTRAINTS, COLUMNS, turn};
 
 use super::{check_name, checks, columns, functional, generated, how, indexes, kept_keys, partitions};
 use crate::bulk::Bulk;
@@ -166,7 +168,7 @@ impl Session {
         }
         let catalog = self.catalog();
         let mut keys = catalog.foreign_keys_to(draft.def.id);
-        let refers = |key: &ForeignKeyDef| key.parent_columns.iter().any(|of| of.eq_ignore_ascii_case(name));
+        let refers = |key: &ForeignKeyDef| key.parent_columns.iter().any(|of| names::eq(of, name));
         let stays = |key: &ForeignKeyDef| draft.def.foreign_keys.iter().any(|own| own.name == key.name);
         match keys.find(|(child, key)| refers(key) && (child.def.id != draft.def.id || stays(key))) {
             None => Ok(()),
@@ -179,8 +181,7 @@ impl Session {
     /// 1553 if an index goes that foreign keys need, and no other takes its place.
     fn check_still_indexed(&self, table: &TableHandle, draft: &Draft) -> Result<(), SqlError> {
         let def = &draft.def;
-        let is_gone =
-            |index: &&IndexDef| !def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(&index.name));
+        let is_gone = |index: &&IndexDef| !def.indexes.iter().any(|i| names::eq(&i.name, &index.name));
         let Some(gone) = table.def.indexes.iter().find(is_gone) else { return Ok(()) };
         let needed = || Err(ErrorCode::DROP_INDEX_FK.with(&[&gone.name]));
         if def.foreign_keys.iter().any(|key| def.index_on(&key.columns).is_none()) {
@@ -193,7 +194,7 @@ impl Session {
                 continue;
             }
             let now = |name: &String| {
-                let renamed = draft.renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(name));
+                let renamed = draft.renamed.iter().find(|(from, _)| names::eq(from, name));
                 def.column(renamed.map_or(name, |(_, to)| to))
             };
             let columns: Option<Vec<usize>> = key.parent_columns.iter().map(now).collect();
@@ -214,9 +215,35 @@ impl Session {
         let mut draft = Draft::new(&table.def, actions);
         let mut ordered: Vec<&AlterAction> = actions.iter().collect();
         ordered.sort_by_key(|action| turn(action));
-        for action in ordered {
+        let before = |rest: &[&AlterAction], what| rest.partition_point(|action| turn(action) < what);
+        let (constraints, rest) = ordered.split_at(before(&ordered, BEHIND_CONSTRAINTS));
+        let (drops, rest) = rest.split_at(before(rest, COLUMNS));
+        let (of_columns, others) = rest.split_at(before(rest, BEHIND_COLUMNS));
+        for action in constraints {
             self.apply_action(&mut draft, action, text)?;
         }
+        named::check(&table.def, actions)?;
+        for action in drops {
+            self.apply_action(&mut draft, action, text)?;
+        }
+        check_may_rename(&mut draft, actions)?;
+        for (from, to) in actions.iter().filter_map(named::changed_column).filter(|(from, to)| from != to) {
+            let at = draft.known(from)?;
+            draft.rename_column(at, to);
+        }
+        for action in of_columns {
+            self.apply_action(&mut draft, action, text)?;
+        }
+        draft.check_column_names()?;
+        draft.rename_own_parents();
+        draft.rename_indexes(&named::renamed_indexes(actions))?;
+        for spec in actions.iter().filter_map(named::definition) {
+            indexes::of_attributes(&mut draft.def, spec)?;
+        }
+        for action in others {
+            self.apply_action(&mut draft, action, text)?;
+        }
+        indexes::check_written_null(&draft.def, &draft.written_null)?;
         self.check_still_indexed(table, &draft)?;
         indexes::drop_superfluous(&mut draft.def);
         draft.drop_hidden();
@@ -243,14 +270,11 @@ impl Session {
                 draft.copies = true;
                 let at = draft.position(position, draft.def.own_columns().len())?;
                 let def = self.column_def(column, draft.def.default_collation, text)?;
-                if draft.def.column(&def.name).is_some() {
-                    return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.name]));
-                }
+                draft.written_null.extend((column.nullable == Some(true)).then(|| def.name.clone()));
                 if let Some(DefaultSpec::Expr(expr)) = &column.default {
                     check_for_old_rows(expr)?;
                 }
                 draft.insert(at, def, None);
-                indexes::of_attributes(&mut draft.def, column)?;
             }
             AlterAction::DropColumn(name) => {
                 draft.copies = true;
@@ -271,10 +295,6 @@ impl Session {
                 draft.copies = true;
                 let at = draft.known(&from.name)?;
                 check_name(&to.name, ErrorCode::WRONG_COLUMN_NAME)?;
-                if draft.def.column(&to.name).is_some_and(|other| other != at) {
-                    return Err(ErrorCode::DUP_FIELDNAME.with(&[&to.name]));
-                }
-                check_may_rename(draft, at, &to.name)?;
                 draft.rename_column(at, &to.name);
             }
             AlterAction::SetDefault { column, default } => {
@@ -303,10 +323,8 @@ impl Session {
             }
             AlterAction::DropIndex(index) => draft.drop_index(&index.name)?,
             AlterAction::DropPrimaryKey => draft.drop_index("PRIMARY")?,
-            AlterAction::RenameIndex { from, to } => {
-                draft.copies = true;
-                draft.rename_index(&from.name, &to.name)?;
-            }
+            // All of them at once, before.
+            AlterAction::RenameIndex { .. } => draft.copies = true,
             AlterAction::RenameTable(to) => draft.rename = Some(to.clone()),
             AlterAction::ConvertCharset { charset, collation } => {
                 draft.convert_charset(charset, collation.as_deref())?;
@@ -318,6 +336,7 @@ impl Session {
                 draft.added_keys.push(name);
             }
             AlterAction::AddCheck(spec) => {
+                checks::check_columns(&draft.def, spec)?;
                 self.add_check(&mut draft.def, spec, text)?;
                 draft.verifies |= spec.enforced;
             }
@@ -366,26 +385,21 @@ impl Session {
         draft.copies = true;
         let at = draft.known(old)?;
         let mut def = self.column_def(spec, draft.def.default_collation, text)?;
-        if draft.def.column(&def.name).is_some_and(|other| other != at) {
-            return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.name]));
-        }
-        let in_primary = draft
-            .def
-            .indexes
-            .iter()
-            .any(|i| i.kind == IndexKind::Primary && i.parts.iter().any(|p| p.column == at));
+        let in_primary =
+            draft.def.primary_key().is_some_and(|key| key.parts.iter().any(|part| part.column == at));
+        draft.written_null.extend((spec.nullable == Some(true)).then(|| def.name.clone()));
         def.nullable &= !in_primary;
+        indexes::check_whole_parts(&draft.def, at, &def)?;
         let before = &draft.def.columns[at];
         draft.converts |=
             before.generated != def.generated || before.ty != def.ty || before.nullable != def.nullable;
-        check_may_rename(draft, at, &def.name)?;
         generated::check_change(&draft.def.columns[at], &def)?;
         draft.rename_column(at, &def.name);
         draft.def.columns[at] = def;
-        if *position != ColumnPosition::Last {
-            draft.shift(at, position)?;
+        match position {
+            ColumnPosition::Last => Ok(()),
+            position => draft.shift(at, position),
         }
-        indexes::of_attributes(&mut draft.def, spec)
     }
 
     fn set_default(
@@ -662,12 +676,16 @@ impl Session {
     }
 }
 
-/// What defaults and checks name a column by stays.
-fn check_may_rename(draft: &mut Draft, at: usize, to: &str) -> Result<(), SqlError> {
-    if draft.def.columns[at].name.eq_ignore_ascii_case(to) {
-        return Ok(());
+/// What defaults and checks name a column by stays. Asked while all columns have their old names.
+fn check_may_rename(draft: &mut Draft, actions: &[AlterAction]) -> Result<(), SqlError> {
+    for (from, to) in actions.iter().filter_map(named::changed_column) {
+        if names::eq(from, to) {
+            continue;
+        }
+        let at = draft.known(from)?;
+        checks::let_go_of_column(&mut draft.def, at, false)?;
+        partitions::check_is_unnamed(&draft.def, at)?;
+        kept::check_is_unused(&draft.def, at, &|_| false)?;
     }
-    checks::let_go_of_column(&mut draft.def, at, false)?;
-    partitions::check_is_unnamed(&draft.def, at)?;
-    kept::check_is_unused(&draft.def, at, &|_| false)
+    Ok(())
 }

@@ -10,6 +10,7 @@ use avocet_sql::print::is_condition;
 use avocet_types::Value;
 use avocet_types::arrow_map::datum_at;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 use avocet_types::schema::{CheckDef, ForeignKeyDef, ReferentialAction, TableDef};
 
 use super::check_length;
@@ -45,7 +46,7 @@ impl Session {
             let at = def
                 .column(&column)
                 .ok_or_else(|| ErrorCode::CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN.with(&[&name, &column]))?;
-            if spec.column.as_ref().is_some_and(|own| !own.name.eq_ignore_ascii_case(&column)) {
+            if spec.column.as_ref().is_some_and(|own| !names::eq(&own.name, &column)) {
                 return Err(ErrorCode::COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN.with(&[&name]));
             }
             if def.columns[at].auto_increment {
@@ -93,9 +94,16 @@ impl Session {
     }
 }
 
+/// 1054 for a column that a check of ALTER TABLE names and the table has not.
+pub(super) fn check_columns(def: &TableDef, spec: &CheckSpec) -> Result<(), SqlError> {
+    let names = kept::column_names(&spec.condition);
+    let Some(unknown) = names.iter().find(|name| def.column(name).is_none()) else { return Ok(()) };
+    let name = spec.name.as_ref().map_or_else(|| free_name(def), |name| name.name.clone());
+    Err(ErrorCode::BAD_FIELD_ERROR.with(&[unknown, &format!("check constraint {name} expression")]))
+}
+
 pub(super) fn position_of(def: &TableDef, name: &str) -> Option<usize> {
-    let name = name.to_lowercase();
-    def.checks.iter().position(|check| check.name.to_lowercase() == name)
+    def.checks.iter().position(|check| names::eq(&check.name, name))
 }
 
 /// The table's name with the number after the highest one.
@@ -108,7 +116,7 @@ fn free_name(def: &TableDef) -> String {
 /// The checks of a table that is made like another one: all of them get new names, in the order of the old ones.
 pub(super) fn like(model: &TableDef, name: &str) -> Vec<CheckDef> {
     let mut checks = model.checks.clone();
-    checks.sort_by_cached_key(|check| check.name.to_lowercase());
+    checks.sort_by_cached_key(|check| names::fold(&check.name).into_owned());
     for (at, check) in checks.iter_mut().enumerate() {
         check.name = format!("{name}{GENERATED}{}", at + 1);
     }

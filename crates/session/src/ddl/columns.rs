@@ -11,12 +11,14 @@ use avocet_sql::kept::allowed::Place;
 use avocet_sql::kept::partitions;
 use avocet_sql::parse::ast::{Expr, TypeSpec};
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, DefaultSpec};
-use avocet_sql::plan::{BoundQuery, QueryBody};
+use avocet_sql::plan::{BoundQuery, ColumnId, QueryBody};
+use avocet_sql::qualify;
 use avocet_types::convert::store;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr as BoundExpr, ExprKind as BoundKind, Function, RowProgram};
 use avocet_types::geometry::{GeometryType, ReferenceSystem};
 use avocet_types::members::{MAX_ENUM, MAX_SET, MembersError};
+use avocet_types::names;
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
 use avocet_types::{Collation, Datum, Decimal, IntWidth, LobSize, Members, RealFormat, SqlType, Value};
 
@@ -47,19 +49,26 @@ const MAX_MEMBER_CHARS: usize = 255;
 /// The columns that CREATE TABLE … AS SELECT makes of a query's outputs.
 pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
     let is_union = matches!(bound.body.body, QueryBody::SetOperation(_));
-    let column = |info: &avocet_sql::plan::ColumnInfo| {
+    let ints = created_as_ints(bound);
+    let column = |(id, info): (&ColumnId, &avocet_sql::plan::ColumnInfo)| {
+        let computed = match info.ty {
+            SqlType::Int { width: IntWidth::W64, unsigned } if ints.contains(id) => {
+                SqlType::Int { width: IntWidth::W32, unsigned }
+            }
+            ty => computed_type(ty, is_union),
+        };
         let stored = info.origin.as_ref().map(|origin| &origin.table.columns[origin.column]);
         ColumnDef {
             name: info.name.to_string(),
             ty: match info.ty {
                 SqlType::Null => SqlType::Binary { len: 0 },
                 ty if stored.is_some() => ty,
-                ty => computed_type(ty, is_union),
+                _ => computed,
             },
             nullable: info.nullable,
             default: match stored {
                 Some(column) => default_of(column),
-                None => computed_default(&computed_type(info.ty, is_union)).filter(|_| !info.nullable),
+                None => computed_default(&computed).filter(|_| !info.nullable),
             },
             on_update_now: false,
             auto_increment: false,
@@ -70,7 +79,13 @@ pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
             comment: stored.map(|column| column.comment.clone()).unwrap_or_default(),
         }
     };
-    bound.output().map(column).collect()
+    bound.body.outputs.iter().zip(bound.output()).map(column).collect()
+}
+
+/// The outputs of a plain query whose columns are INTs, though they are computed as BIGINTs.
+fn created_as_ints(bound: &BoundQuery) -> Vec<ColumnId> {
+    let QueryBody::Select(select) = &bound.body.body else { return Vec::new() };
+    select.projection.iter().filter(|item| item.expr.is_created_as_int()).map(|item| item.id).collect()
 }
 
 /// How many characters the numbers of a column of ZEROFILL are shown with, at least.
@@ -182,14 +197,15 @@ impl Session {
             view: None,
             stored: None,
         };
-        let redefined = |name: &str| of_query.iter().any(|c| c.name.eq_ignore_ascii_case(name));
+        let redefined = |name: &str| of_query.iter().any(|c| names::eq(&c.name, name));
         let own = create.columns.iter().filter(|spec| !redefined(&spec.name.name));
         for spec in own {
             let column = self.column_def(spec, collation, text)?;
             push_column(&mut def, column)?;
         }
         for column in of_query {
-            let spec = create.columns.iter().find(|spec| spec.name.name.eq_ignore_ascii_case(&column.name));
+            qualify::check_name(&column.name)?;
+            let spec = create.columns.iter().find(|spec| names::eq(&spec.name.name, &column.name));
             let column = match spec {
                 Some(spec) if spec.generated.is_some() => {
                     return Err(

@@ -89,10 +89,10 @@ pub(super) fn unused(def: &TableDef) -> Option<usize> {
     (def.own_columns().len()..def.columns.len()).find(|at| !is_used(*at))
 }
 
-/// An index got another name.
-pub(super) fn rename(def: &mut TableDef, from: &str, to: &str) {
+/// Indexes got other names.
+pub(super) fn rename<'n>(def: &mut TableDef, new_name: &dyn Fn(&str) -> Option<&'n str>) {
     for generated in def.columns.iter_mut().filter_map(|column| column.generated.as_mut()) {
-        if generated.index.as_ref().is_some_and(|index| index.eq_ignore_ascii_case(from)) {
+        if let Some(to) = generated.index.as_deref().and_then(new_name) {
             generated.index = Some(to.to_owned());
         }
     }

@@ -6,7 +6,8 @@ use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, IndexPartSpec, IndexSpec, IndexSpecKind};
 use avocet_types::SqlType;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::schema::{IndexDef, IndexKind, IndexPart, MAX_KEY_BYTES, TableDef};
+use avocet_types::names;
+use avocet_types::schema::{ColumnDef, IndexDef, IndexKind, IndexPart, MAX_KEY_BYTES, TableDef};
 
 use super::functional::{self, Texts};
 use super::{check_name, kept_keys};
@@ -25,6 +26,9 @@ pub(super) fn define(def: &mut TableDef, create: &CreateTable, texts: Texts<'_>)
             false => drop(add(def, spec, texts)?),
         }
     }
+    let is_written = |spec: &&ColumnSpec| spec.nullable == Some(true);
+    let written_null = create.columns.iter().filter(is_written).map(|spec| spec.name.name.clone());
+    check_written_null(def, &written_null.collect::<Vec<_>>())?;
     check_auto(def)
 }
 
@@ -84,7 +88,13 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, texts: Texts<'_>) -> Res
             return Err(unsupported("a FULLTEXT or SPATIAL key among those that have entries"));
         }
     };
+    if kind == IndexKind::Primary {
+        check_only_primary(def)?;
+    }
     let own_name = spec.name.as_ref().map(|name| name.name.clone());
+    if let Some(name) = own_name.as_ref().filter(|name| kind != IndexKind::Primary && is_taken(def, name)) {
+        return Err(ErrorCode::DUP_KEYNAME.with(&[name]));
+    }
     let name = own_name.or_else(|| is_functional.then(|| free_name(def, functional::UNNAMED)));
     let mut parts = Vec::with_capacity(spec.parts.len());
     for part in &spec.parts {
@@ -169,8 +179,8 @@ pub(super) fn push(
     if parts.len() > MAX_PARTS {
         return Err(ErrorCode::TOO_MANY_KEY_PARTS.with(&[&MAX_PARTS]));
     }
-    if kind == IndexKind::Primary && def.indexes.iter().any(|index| index.kind == kind) {
-        return Err(ErrorCode::MULTIPLE_PRI_KEY.with(&[]));
+    if kind == IndexKind::Primary {
+        check_only_primary(def)?;
     }
     let name = match (kind, name) {
         (IndexKind::Primary, _) => "PRIMARY".to_owned(),
@@ -201,11 +211,40 @@ pub(super) fn push(
     Ok(at)
 }
 
+fn check_only_primary(def: &TableDef) -> Result<(), SqlError> {
+    match def.primary_key() {
+        Some(_) => Err(ErrorCode::MULTIPLE_PRI_KEY.with(&[])),
+        None => Ok(()),
+    }
+}
+
+/// 1171 for a column of the primary key for which NULL is written.
+pub(super) fn check_written_null(def: &TableDef, written_null: &[String]) -> Result<(), SqlError> {
+    let is_null =
+        |part: &IndexPart| written_null.iter().any(|name| names::eq(name, &def.columns[part.column].name));
+    match def.primary_key().is_some_and(|key| key.parts.iter().any(is_null)) {
+        true => Err(ErrorCode::PRIMARY_CANT_HAVE_NULL.with(&[])),
+        false => Ok(()),
+    }
+}
+
+/// 1170 and 3152 for a column of indexes that comes to be of a type which they take by a beginning alone, or not at all.
+pub(super) fn check_whole_parts(def: &TableDef, at: usize, to: &ColumnDef) -> Result<(), SqlError> {
+    let mut parts = def.indexes.iter().flat_map(|index| &index.parts).filter(|part| part.column == at);
+    match to.ty {
+        SqlType::Json if parts.next().is_some() => Err(ErrorCode::JSON_USED_AS_KEY.with(&[&to.name])),
+        SqlType::Text { .. } | SqlType::Blob { .. } if parts.any(|part| part.prefix_len.is_none()) => {
+            Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&to.name]))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether a key has this name.
 pub(super) fn is_taken(def: &TableDef, name: &str) -> bool {
     let mut names =
         def.indexes.iter().map(|index| &index.name).chain(def.kept_keys.iter().map(|key| &key.name));
-    names.any(|taken| taken.eq_ignore_ascii_case(name))
+    names.any(|taken| names::eq(taken, name))
 }
 
 /// 1280

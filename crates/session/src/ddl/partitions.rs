@@ -2,13 +2,14 @@
 //! without them. Whatever else is changed is a matter of the definition, as all rows stand in one relation.
 
 use avocet_sql::kept::partitions::{
-    self, Bound, Part, Partitioning, Source, condition_of, resolve, resolve_parts, same_name,
+    self, Bound, Part, Partitioning, Source, condition_of, resolve, resolve_parts,
 };
 use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::statement::{PartitionBy, PartitionChange, PartitionSpec};
 use avocet_types::TableDef;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::RowProgram;
+use avocet_types::names;
 
 use super::alter::Draft;
 use crate::run::Text;
@@ -184,7 +185,7 @@ fn reorganize(
     }
     let mut places = Vec::with_capacity(names.len());
     for name in names {
-        match partitioning.parts.iter().position(|part| same_name(&part.name, &name.name)) {
+        match partitioning.parts.iter().position(|part| names::eq(&part.name, &name.name)) {
             Some(at) if !places.contains(&at) => places.push(at),
             _ => return Err(ErrorCode::DROP_PARTITION_NON_EXISTENT.with(&[&"REORGANIZE"])),
         }

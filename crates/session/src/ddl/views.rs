@@ -9,6 +9,7 @@ use avocet_sql::plan::{self, BoundQuery, From};
 use avocet_sql::print::{self, Names, Style};
 use avocet_sql::qualify::{check_name as check_column, qualify};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 use avocet_types::schema::TableDef;
 use avocet_types::{ColumnDef, ViewAlgorithm, ViewCheck, ViewDef};
 
@@ -206,7 +207,7 @@ fn names_of(create: &CreateView, query: &Query, bound: &BoundQuery) -> Result<Ve
     };
     for (at, name) in names.iter().enumerate() {
         check_column(name)?;
-        if names[..at].iter().any(|other| other.eq_ignore_ascii_case(name)) {
+        if names[..at].iter().any(|other| names::eq(other, name)) {
             return Err(ErrorCode::DUP_FIELDNAME.with(&[name]));
         }
     }
@@ -242,7 +243,8 @@ fn shows_rows(bound: &BoundQuery) -> bool {
         return false;
     }
     let shown = select.projection.iter().any(|item| {
-        plan::walk::column_of(&item.expr).is_some_and(|id| changeable.iter().any(|(own, _)| *own == id))
+        plan::walk::changeable_column(&item.expr)
+            .is_some_and(|id| changeable.iter().any(|(own, _)| *own == id))
     });
     let reads_itself = |subquery: &plan::Subquery| {
         changeable.iter().any(|(_, table)| avocet_sql::bind::reads_directly(&subquery.query, table, None))

@@ -145,9 +145,9 @@ pub(super) fn check_given(inserter: &Inserter<'_>, rows: &[Vec<Expr>]) -> Result
     for row in rows {
         for (&at, expr) in inserter.targets.iter().zip(row) {
             match &expr.kind {
-                ExprKind::Default(None) => {}
+                ExprKind::Default => {}
                 _ if def.columns[at].generated.is_some() => return Err(not_for_generated(def, at)),
-                ExprKind::Default(Some(name)) => {
+                ExprKind::DefaultOf { column: name, .. } => {
                     let default = def.column(&name.name).and_then(|of| def.columns[of].default.as_ref());
                     if let Some(DefaultValue::Expr(_)) = default {
                         return Err(ErrorCode::DEFAULT_AS_VAL_GENERATED.with(&[]));

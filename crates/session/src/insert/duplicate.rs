@@ -45,11 +45,20 @@ impl Session {
                         return Ok(());
                     }
                     OnDuplicate::Replace => {
+                        let conflict = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?;
+                        if let Some(conflict) = conflict
+                            && inserter.generated.is_some()
+                            && conflict.is_of_number(inserter.auto)
+                        {
+                            return Err(error.into());
+                        }
                         rounds.next(error, || self.info.interrupt.check())?;
-                        let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
-                        else {
-                            continue;
-                        };
+                        let Some(conflict) = conflict else { continue };
+                        if conflict.is_replaced_by_itself(&inserter.table, &row, self.txn())? {
+                            inserter.note_inserted(&row);
+                            return Ok(());
+                        }
+                        let id = conflict.row;
                         let goes = match self.replace_in_place(&inserter.table, id, &row)? {
                             Replaced::Done => {
                                 inserter.duplicates += 1;
@@ -58,7 +67,9 @@ impl Session {
                                 return Ok(());
                             }
                             Replaced::Blocked => {
-                                conflicting(&inserter.table, &row, Some(id), self.txn(), &mut read)?
+                                let other =
+                                    conflicting(&inserter.table, &row, Some(id), self.txn(), &mut read)?;
+                                other.map(|conflict| conflict.row)
                             }
                             Replaced::Refused => Some(id),
                         };
@@ -71,8 +82,8 @@ impl Session {
                     }
                     OnDuplicate::Update => {
                         rounds.next(error, || self.info.interrupt.check())?;
-                        if let Some(id) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
-                            && self.update_duplicate(inserter, id, &row)?
+                        if let Some(found) = conflicting(&inserter.table, &row, None, self.txn(), &mut read)?
+                            && self.update_duplicate(inserter, found.row, &row)?
                         {
                             inserter.give_number_back();
                             return Ok(());

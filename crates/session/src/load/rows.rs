@@ -177,7 +177,7 @@ impl<'l> Loading<'l> {
         value: &'l ast::Expr,
         text: &Text<'_>,
     ) -> Result<Assignment<'l>, SqlError> {
-        if matches!(value.kind, ast::ExprKind::Default(None)) {
+        if matches!(value.kind, ast::ExprKind::Default) {
             return Ok(Assignment::Default);
         }
         if value.has_subquery() {

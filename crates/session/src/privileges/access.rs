@@ -6,6 +6,7 @@ use std::sync::Arc;
 use avocet_engine::{AccountId, Catalog, GrantScope, Privileges, UserDef};
 use avocet_types::Collation;
 use avocet_types::collation::LikePattern;
+use avocet_types::names;
 
 use crate::api::AccountName;
 use crate::role_names::quoted;
@@ -263,8 +264,8 @@ impl Access {
         if on_table.contains(Privileges::OF_COLUMNS) {
             return on_table;
         }
-        let lower = column.to_lowercase();
-        let own = |held: &Held| held.find(database, table)?.columns.get(&lower).copied();
+        let folded = names::fold(column);
+        let own = |held: &Held| held.find(database, table)?.columns.get(&*folded).copied();
         on_table | self.any(|held| own(held).unwrap_or_default())
     }
 

@@ -7,6 +7,7 @@ use avocet_sql::bind::unsupported;
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{GrantTarget, PrivilegeSpec, RevokeHow, UserName};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 
 use super::needs_one_of;
 use super::shown::tell_accounts;
@@ -369,7 +370,8 @@ fn privileges_on(scope: &GrantScope, specs: &[PrivilegeSpec]) -> Result<Specifie
                 }
                 let privilege = by_name(name)?;
                 for column in columns {
-                    *specified.columns.entry(column.name.to_lowercase()).or_default() |= privilege;
+                    *specified.columns.entry(names::fold(&column.name).into_owned()).or_default() |=
+                        privilege;
                 }
                 Privileges::NONE
             }

@@ -1,6 +1,7 @@
 //! What a query reads, told from its text.
 
 use avocet_sql::parse::ast::*;
+use avocet_types::names;
 
 use super::needs::Needs;
 use super::reads::Rows;
@@ -11,12 +12,45 @@ pub(super) struct Reader<'n, 'q> {
     ctes: Vec<(&'q str, Option<Vec<String>>)>,
     /// The query whose expressions are walked.
     block: usize,
+    /// The queries in whose HAVING it is.
+    havings: Vec<Having<'q>>,
+    /// What is walked is of a HAVING itself, outside of subqueries and aggregates.
+    in_having: bool,
+}
+
+/// A query whose HAVING is walked: names in that mean what its select list and GROUP BY have, or else something further out.
+struct Having<'q> {
+    block: usize,
+    select: &'q Select,
+}
+
+impl Having<'_> {
+    fn is_alias(&self, table: Option<&Ident>, column: &Ident) -> bool {
+        let is_meant = |item: &SelectItem| match item {
+            SelectItem::Expr { alias: Some(alias), .. } => names::eq(&alias.name, &column.name),
+            _ => false,
+        };
+        table.is_none() && self.select.items.iter().any(is_meant)
+    }
+
+    /// Whether it may have a column of its tables of this name.
+    fn may_show(&self, column: &Ident) -> bool {
+        let is_named = |expr: &Expr| match &expr.kind {
+            ExprKind::Column { column: named, .. } => names::eq(&named.name, &column.name),
+            _ => false,
+        };
+        let items = self.select.items.iter().any(|item| match item {
+            SelectItem::Wildcard { .. } => true,
+            SelectItem::Expr { expr, .. } => is_named(expr),
+        });
+        items || self.select.group_by.iter().any(is_named)
+    }
 }
 
 impl<'n, 'q> Reader<'n, 'q> {
     /// Of expressions and queries in a block.
     pub fn new(needs: &'n mut Needs, block: usize) -> Self {
-        Self { needs, ctes: Vec::new(), block }
+        Self { needs, ctes: Vec::new(), block, havings: Vec::new(), in_having: false }
     }
 
     /// The query's block.
@@ -29,6 +63,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         let locking = &*query.locks;
         let block = self.needs.reads.block(Some(around));
         self.block = block;
+        let in_having = std::mem::take(&mut self.in_having);
         self.body(&query.body, locking);
         match &query.body {
             QueryBody::Select(select) => {
@@ -43,6 +78,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         }
         self.limit(query.limit.as_ref());
         self.block = around;
+        self.in_having = in_having;
         self.ctes.truncate(before);
         block
     }
@@ -98,7 +134,7 @@ impl<'n, 'q> Reader<'n, 'q> {
         };
         let aliases: Vec<_> = select.items.iter().filter_map(alias).collect();
         if !aliases.is_empty() {
-            self.needs.reads.source(self.block, "", Rows::Derived(Some(aliases.clone())));
+            self.needs.reads.source(self.block, "", Rows::Derived(Some(aliases)));
         }
         for item in &select.items {
             match item {
@@ -110,14 +146,13 @@ impl<'n, 'q> Reader<'n, 'q> {
             }
         }
         select.filter.iter().chain(&select.group_by).for_each(|expr| self.expr(expr));
-        // Names mean columns of the result before those of tables.
-        let around = self.block;
-        if !aliases.is_empty() && select.having.is_some() {
-            self.block = self.needs.reads.block(Some(around));
-            self.needs.reads.source(self.block, "", Rows::Derived(Some(aliases)));
+        if let Some(having) = &select.having {
+            self.havings.push(Having { block: self.block, select });
+            self.in_having = true;
+            self.expr(having);
+            self.in_having = false;
+            self.havings.pop();
         }
-        self.exprs(&select.having);
-        self.block = around;
         select.windows.iter().for_each(|(_, window)| self.window(window));
     }
 
@@ -128,11 +163,7 @@ impl<'n, 'q> Reader<'n, 'q> {
             SelectItem::Wildcard { .. } => None,
         };
         if let ExprKind::Column { database: None, table: None, column } = &expr.kind
-            && select
-                .items
-                .iter()
-                .filter_map(alias)
-                .any(|alias| alias.name.eq_ignore_ascii_case(&column.name))
+            && select.items.iter().filter_map(alias).any(|alias| names::eq(&alias.name, &column.name))
         {
             return;
         }
@@ -223,7 +254,22 @@ impl<'n, 'q> Reader<'n, 'q> {
 
     fn column(&mut self, database: Option<&'q Ident>, table: Option<&'q Ident>, column: &'q Ident) {
         let name = |ident: Option<&'q Ident>| ident.map(|ident| &*ident.name);
-        self.needs.reads.column(self.block, name(database), name(table), Some(&column.name));
+        let (database, named) = (name(database), name(table));
+        let mut block = Some(self.block);
+        while let Some(at) = block {
+            let having = self.havings.iter().rev().find(|having| having.block == at);
+            match having.filter(|_| self.in_having) {
+                Some(having) if having.is_alias(table, column) => return,
+                Some(having) if !having.may_show(column) => {
+                    // Without groups a subquery of that HAVING reads tables, too.
+                    if at != self.block && having.select.group_by.is_empty() {
+                        self.needs.reads.column(at, database, named, Some(&column.name));
+                    }
+                    block = self.needs.reads.around(at);
+                }
+                _ => return self.needs.reads.column(at, database, named, Some(&column.name)),
+            }
+        }
     }
 
     pub fn exprs(&mut self, exprs: impl IntoIterator<Item = &'q Expr>) {
@@ -246,9 +292,8 @@ impl<'n, 'q> Reader<'n, 'q> {
             | K::SystemVariable { .. }
             | K::UserVariable { .. }
             | K::Unsupported(_)
-            | K::Default(None) => {}
-            K::Default(Some(column)) => self.column(None, None, column),
-            K::Column { database, table, column } => {
+            | K::Default => {}
+            K::DefaultOf { database, table, column } | K::Column { database, table, column } => {
                 self.column(database.as_ref(), table.as_ref(), column);
             }
             // What a row would have had counts as reading the column.
@@ -289,8 +334,12 @@ impl<'n, 'q> Reader<'n, 'q> {
                 self.exprs(otherwise.as_deref());
             }
             K::Aggregate(call) => {
+                // ANY_VALUE() is a function to whoever resolves names.
+                let in_having = self.in_having;
+                self.in_having &= call.name == "ANY_VALUE";
                 self.exprs(&call.args);
                 call.order_by.iter().for_each(|item| self.expr(&item.expr));
+                self.in_having = in_having;
                 call.over.iter().for_each(|over| self.over(over));
             }
             K::Window(call) => {

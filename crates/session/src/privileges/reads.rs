@@ -5,6 +5,7 @@
 //! is done after a look at these.
 
 use avocet_engine::{Catalog, Privileges};
+use avocet_types::names;
 
 use super::access::Access;
 
@@ -60,6 +61,11 @@ impl Reads {
     pub(super) fn block(&mut self, outer: Option<usize>) -> usize {
         self.blocks.push(Block { outer, sources: Vec::new() });
         self.blocks.len() - 1
+    }
+
+    /// The query around a block's.
+    pub(super) fn around(&self, block: usize) -> Option<usize> {
+        self.blocks[block].outer
     }
 
     pub(super) fn source(&mut self, block: usize, called: &str, rows: Rows) {
@@ -182,9 +188,7 @@ impl Source {
     /// Whether a derived table is known to have a column.
     fn has(&self, name: Option<&str>) -> bool {
         match (&self.rows, name) {
-            (Rows::Derived(Some(names)), Some(name)) => {
-                names.iter().any(|known| known.eq_ignore_ascii_case(name))
-            }
+            (Rows::Derived(Some(names)), Some(name)) => names.iter().any(|known| names::eq(known, name)),
             _ => false,
         }
     }

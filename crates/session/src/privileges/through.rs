@@ -16,6 +16,7 @@ use avocet_sql::facts::StatementFacts;
 use avocet_sql::parse::ast::{ExprKind, Query, QueryBody, SelectItem, TableRef};
 use avocet_sql::parse::statement::{ShowKind, StatementKind};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::names;
 use avocet_types::{ViewAlgorithm, ViewSecurity};
 
 use super::access::Access;
@@ -82,7 +83,7 @@ struct Use<'u> {
 
 fn columns_named_in(kind: &StatementKind) -> Option<BTreeSet<String>> {
     let columns = StatementFacts::of_kind(kind).columns;
-    columns.into_iter().map(|column| column.column.map(|name| name.to_lowercase())).collect()
+    columns.into_iter().map(|column| column.column.map(|name| names::fold(&name).into_owned())).collect()
 }
 
 /// Of a view that is part of the query around it, what nobody asks for is not read.
@@ -91,9 +92,9 @@ fn leave_out_unnamed(query: &mut Query, view: &TableHandle, named: &BTreeSet<Str
     if select.distinct || !select.group_by.is_empty() || query.limit.is_some() {
         return;
     }
-    let mut names = view.def.columns.iter().map(|column| column.name.to_lowercase());
+    let mut names = view.def.columns.iter().map(|column| names::fold(&column.name));
     select.items.retain(|item| {
-        let is_named = names.next().is_none_or(|name| named.contains(&name));
+        let is_named = names.next().is_none_or(|name| named.contains(&*name));
         let is_plain = matches!(item, SelectItem::Expr { expr, .. } if !expr.has_aggregate());
         is_named || !is_plain
     });
@@ -137,7 +138,7 @@ fn uses_of_views<'n>(catalog: &Catalog, needs: &'n [Need]) -> Vec<(&'n str, &'n 
             }
             Need::Column { column: Some(column), privilege, .. } => {
                 if let Some(which) = CHANGES.iter().position(|change| change == privilege) {
-                    uses.columns.insert((column.to_lowercase(), which));
+                    uses.columns.insert((names::fold(column).into_owned(), which));
                 }
             }
             _ => {}

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use avocet_sql::kept;
 use avocet_sql::parse::is_keyword;
 use avocet_types::expr::{SqlMode, TimeZone};
+use avocet_types::names;
 use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKind, KeptKeyKind, TableDef};
 use avocet_types::text::with_zeros;
 use avocet_types::{Collation, SqlType, Value};
@@ -165,7 +166,7 @@ pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
 /// CHECK constraints by their names.
 pub(crate) fn checks_of(table: &TableDef) -> Vec<&CheckDef> {
     let mut checks: Vec<_> = table.checks.iter().collect();
-    checks.sort_by_cached_key(|check| check.name.to_lowercase());
+    checks.sort_by_cached_key(|check| names::fold(&check.name).into_owned());
     checks
 }
 

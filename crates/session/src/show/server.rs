@@ -30,10 +30,7 @@ impl Session {
             ShowKind::Warnings { limit } => self.show_conditions(false, limit.as_ref(), statement),
             ShowKind::Errors { limit } => self.show_conditions(true, limit.as_ref(), statement),
             ShowKind::CountWarnings => Ok(count("@@session.warning_count", self.condition_count() as usize)),
-            ShowKind::CountErrors => {
-                let errors = self.conditions.iter().filter(|c| c.level == Level::Error).count();
-                Ok(count("@@session.error_count", errors))
-            }
+            ShowKind::CountErrors => Ok(count("@@session.error_count", self.error_count() as usize)),
             ShowKind::Processlist { full } => Ok(self.show_processlist(*full)),
             ShowKind::Grants { user, using } => self.show_grants(user.as_ref(), using),
             ShowKind::CreateUser(user) => self.show_create_user(user.as_ref()),

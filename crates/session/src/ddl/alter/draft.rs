@@ -5,11 +5,13 @@ use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{AlterAction, ColumnPosition, TableOptions};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::RowProgram;
+use avocet_types::names;
 use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
 use avocet_types::{Collation, Members, SqlType};
 
 use super::super::columns::member_error;
 use super::super::{check_name, check_options, functional, indexes};
+use super::named;
 use crate::settings::collation_of;
 
 /// Of a table with so many rows indexes are built while others go on with it; for fewer, it is not worth to wait for them twice.
@@ -28,6 +30,10 @@ pub(crate) struct Draft {
     pub keeps_rows: bool,
     /// The names of the columns that go.
     dropped: Vec<String>,
+    /// The names that the columns had.
+    old_names: Vec<String>,
+    /// The names of the columns for which NULL is written.
+    pub written_null: Vec<String>,
     /// Checks are enforced that were not: rows must fulfil them.
     pub verifies: bool,
     /// Rows for which this holds are not copied: partitions are dropped or truncated.
@@ -40,17 +46,29 @@ pub(crate) struct Draft {
     pub renamed: Vec<(String, String)>,
 }
 
-/// The order in which actions count: what is dropped first may be added again, and foreign keys use what is added.
+/// What is dropped beside constraints.
+pub(super) const BEHIND_CONSTRAINTS: u8 = 1;
+
+/// Columns that stay, and all that is no list of parts.
+pub(super) const COLUMNS: u8 = 3;
+
+/// What is about indexes, constraints and partitions finds the columns as they come to be.
+pub(super) const BEHIND_COLUMNS: u8 = 5;
+
+/// The order in which actions count: what is dropped first may be added again, columns that keep their place have it before
+/// others, and foreign keys use what is added.
 pub(super) fn turn(action: &AlterAction) -> u8 {
     match action {
+        AlterAction::AddColumn { .. } => 4,
+        moved if named::moves(moved) => 4,
         AlterAction::DropForeignKey(_) | AlterAction::DropConstraint(_) | AlterAction::DropCheck(_) => 0,
-        AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey => 1,
+        AlterAction::DropIndex(_) | AlterAction::DropPrimaryKey => BEHIND_CONSTRAINTS,
         // A functional index that goes as well does not need it.
         AlterAction::DropColumn(_) => 2,
-        AlterAction::AddIndex(_) => 4,
-        AlterAction::Partitions(_) => 6,
-        AlterAction::AddForeignKey(_) | AlterAction::AddCheck(_) | AlterAction::EnforceCheck { .. } => 5,
-        _ => 3,
+        AlterAction::AddIndex(_) => BEHIND_COLUMNS,
+        AlterAction::AddForeignKey(_) | AlterAction::AddCheck(_) | AlterAction::EnforceCheck { .. } => 6,
+        AlterAction::Partitions(_) => 7,
+        _ => COLUMNS,
     }
 }
 
@@ -62,6 +80,8 @@ impl Draft {
         };
         Self {
             dropped: actions.iter().filter_map(dropped).collect(),
+            old_names: def.own_columns().iter().map(|column| column.name.clone()).collect(),
+            written_null: Vec::new(),
             def: def.clone(),
             sources: (0..def.columns.len()).map(Some).collect(),
             converts: false,
@@ -90,22 +110,43 @@ impl Draft {
 
     /// Whether the statement drops a column.
     pub fn drops(&self, name: &str) -> bool {
-        self.dropped.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
+        self.dropped.iter().any(|dropped| names::eq(dropped, name))
     }
 
     pub fn column(&self, name: &str, missing: SqlError) -> Result<usize, SqlError> {
         self.def.column(name).ok_or(missing)
     }
 
+    /// Where a column is that had this name before the statement.
     pub fn known(&self, name: &str) -> Result<usize, SqlError> {
-        self.column(name, ErrorCode::BAD_FIELD_ERROR.with(&[&name, &self.def.name]))
+        let old = self.old_names.iter().position(|own| names::eq(own, name));
+        let at = old.and_then(|old| self.sources.iter().position(|source| *source == Some(old)));
+        at.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name, &self.def.name]))
+    }
+
+    /// Where a column is that has this name now.
+    fn placed(&self, name: &str) -> Result<usize, SqlError> {
+        let at = self.def.own_columns().iter().position(|column| names::eq(&column.name, name));
+        at.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[&name, &self.def.name]))
+    }
+
+    /// 1060 for two columns of one name, once all of them have theirs.
+    pub fn check_column_names(&self) -> Result<(), SqlError> {
+        let own = self.def.own_columns();
+        let is_taken = |(at, column): &(usize, &ColumnDef)| {
+            own[..*at].iter().any(|other| names::eq(&other.name, &column.name))
+        };
+        match own.iter().enumerate().find(is_taken) {
+            None => Ok(()),
+            Some((_, column)) => Err(ErrorCode::DUP_FIELDNAME.with(&[&column.name])),
+        }
     }
 
     pub fn position(&self, position: &ColumnPosition, last: usize) -> Result<usize, SqlError> {
         Ok(match position {
             ColumnPosition::Last => last,
             ColumnPosition::First => 0,
-            ColumnPosition::After(name) => self.known(&name.name)? + 1,
+            ColumnPosition::After(name) => self.placed(&name.name)? + 1,
         })
     }
 
@@ -142,70 +183,48 @@ impl Draft {
         }
     }
 
-    /// Foreign keys of the table to itself follow; those of others when the table is replaced.
     pub fn rename_column(&mut self, at: usize, to: &str) {
         let from = std::mem::replace(&mut self.def.columns[at].name, to.to_owned());
-        if from == to {
-            return;
+        if from != to {
+            self.renamed.push((from, to.to_owned()));
         }
+    }
+
+    /// Foreign keys of the table to itself follow its columns' names; those of others when the table is replaced.
+    pub fn rename_own_parents(&mut self) {
         let (database, table) = (&self.def.database, &self.def.name);
         let own = self.def.foreign_keys.iter_mut().filter(|key| key.references(database, table));
-        for column in own.flat_map(|key| &mut key.parent_columns).filter(|c| c.eq_ignore_ascii_case(&from)) {
-            to.clone_into(column);
+        for column in own.flat_map(|key| &mut key.parent_columns) {
+            if let Some((_, to)) = self.renamed.iter().find(|(from, _)| names::eq(from, column)) {
+                to.clone_into(column);
+            }
         }
-        self.renamed.push((from, to.to_owned()));
     }
 
     pub fn drop_foreign_key(&mut self, name: &str, missing: ErrorCode) -> Result<(), SqlError> {
-        let at = self.def.foreign_keys.iter().position(|key| key.name.eq_ignore_ascii_case(name));
+        let at = self.def.foreign_keys.iter().position(|key| names::eq(&key.name, name));
         self.def.foreign_keys.remove(at.ok_or_else(|| missing.with(&[&name]))?);
         Ok(())
     }
 
     /// Moves a column; indexes keep their columns.
     pub fn shift(&mut self, at: usize, position: &ColumnPosition) -> Result<(), SqlError> {
-        let name = self.def.columns[at].name.clone();
-        if let ColumnPosition::After(after) = position
-            && after.name.eq_ignore_ascii_case(&name)
-        {
-            return Err(ErrorCode::BAD_FIELD_ERROR.with(&[&after.name, &self.def.name]));
-        }
-        let names: Vec<Vec<String>> = self
-            .def
-            .indexes
-            .iter()
-            .map(|index| index.parts.iter().map(|p| self.def.columns[p.column].name.clone()).collect())
-            .collect();
-        let key_names: Vec<Vec<String>> = self
-            .def
-            .foreign_keys
-            .iter()
-            .map(|key| key.columns.iter().map(|&c| self.def.columns[c].name.clone()).collect())
-            .collect();
-        let searched: Vec<Vec<String>> = self
-            .def
-            .kept_keys
-            .iter()
-            .map(|key| key.columns.iter().map(|&c| self.def.columns[c].name.clone()).collect())
-            .collect();
+        let before = self.position(position, self.def.own_columns().len())?;
+        // Without the column itself.
+        let to = before - usize::from(before > at);
         let column = self.def.columns.remove(at);
-        let source = self.sources.remove(at);
-        let to = self.position(position, self.def.own_columns().len())?;
         self.def.columns.insert(to, column);
+        let source = self.sources.remove(at);
         self.sources.insert(to, source);
-        for (index, names) in self.def.indexes.iter_mut().zip(names) {
-            for (part, name) in index.parts.iter_mut().zip(names) {
-                part.column = self.def.columns.iter().position(|c| c.name == name).unwrap_or(part.column);
-            }
-        }
-        for (key, names) in self.def.kept_keys.iter_mut().zip(searched) {
-            for (own, name) in key.columns.iter_mut().zip(names) {
-                *own = self.def.columns.iter().position(|c| c.name == name).unwrap_or(*own);
-            }
-        }
-        for (key, names) in self.def.foreign_keys.iter_mut().zip(key_names) {
-            for (own, name) in key.columns.iter_mut().zip(names) {
-                *own = self.def.columns.iter().position(|c| c.name == name).unwrap_or(*own);
+        let parts = self.def.indexes.iter_mut().flat_map(|index| &mut index.parts);
+        let searched = self.def.kept_keys.iter_mut().flat_map(|key| &mut key.columns);
+        let foreign = self.def.foreign_keys.iter_mut().flat_map(|key| &mut key.columns);
+        for own in parts.map(|part| &mut part.column).chain(searched).chain(foreign) {
+            if *own == at {
+                *own = to;
+            } else {
+                *own -= usize::from(*own > at);
+                *own += usize::from(*own >= to);
             }
         }
         Ok(())
@@ -213,9 +232,9 @@ impl Draft {
 
     /// Error 3939 if the name is that of constraints of several kinds.
     pub fn check_is_one_constraint(&self, name: &str, clause: &str) -> Result<(), SqlError> {
-        let is_meant = |other: &str| other.eq_ignore_ascii_case(name);
+        let is_meant = |other: &str| names::eq(other, name);
         let unique = self.def.indexes.iter().filter(|index| index.kind.is_unique() && is_meant(&index.name));
-        let foreign = self.def.foreign_keys.iter().filter(|key| is_meant(&key.name));
+        let foreign = self.def.foreign_keys.iter().filter(|key| names::eq(&key.name, name));
         let checks = self.def.checks.iter().filter(|check| is_meant(&check.name));
         match unique.count() + foreign.count() + checks.count() {
             0 | 1 => Ok(()),
@@ -225,7 +244,7 @@ impl Draft {
 
     /// Of indexes, only unique ones are constraints.
     pub fn drop_unique(&mut self, name: &str, missing: ErrorCode) -> Result<(), SqlError> {
-        let is_meant = |index: &IndexDef| index.kind.is_unique() && index.name.eq_ignore_ascii_case(name);
+        let is_meant = |index: &IndexDef| index.kind.is_unique() && names::eq(&index.name, name);
         let at = self.def.indexes.iter().position(is_meant);
         self.def.indexes.remove(at.ok_or_else(|| missing.with(&[&name]))?);
         self.drop_hidden();
@@ -241,11 +260,11 @@ impl Draft {
     }
 
     pub fn drop_index(&mut self, name: &str) -> Result<(), SqlError> {
-        if let Some(at) = self.def.kept_keys.iter().position(|key| key.name.eq_ignore_ascii_case(name)) {
+        if let Some(at) = self.def.kept_keys.iter().position(|key| names::eq(&key.name, name)) {
             self.def.kept_keys.remove(at);
             return Ok(());
         }
-        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
+        let at = self.def.indexes.iter().position(|index| names::eq(&index.name, name));
         let at = at.ok_or_else(|| ErrorCode::CANT_DROP_FIELD_OR_KEY.with(&[&name]))?;
         self.def.indexes.remove(at);
         self.drop_hidden();
@@ -253,32 +272,30 @@ impl Draft {
     }
 
     pub fn show_index(&mut self, name: &str, visible: bool) -> Result<(), SqlError> {
-        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
+        let at = self.def.indexes.iter().position(|index| names::eq(&index.name, name));
         let at = at.ok_or_else(|| ErrorCode::KEY_DOES_NOT_EXIST.with(&[&name, &self.def.name]))?;
         self.def.indexes[at].invisible = !visible;
         Ok(())
     }
 
-    pub fn rename_index(&mut self, from: &str, to: &str) -> Result<(), SqlError> {
-        if let Some(at) = self.def.kept_keys.iter().position(|key| key.name.eq_ignore_ascii_case(from)) {
-            if indexes::is_taken(&self.def, to) && !from.eq_ignore_ascii_case(to) {
-                return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
+    /// Gives indexes their new names, all at once: two may swap them.
+    pub fn rename_indexes(&mut self, renamed: &[(&str, &str)]) -> Result<(), SqlError> {
+        let new_name = |name: &str| renamed.iter().find(|(from, _)| names::eq(from, name)).map(|(_, to)| *to);
+        let of_keys = self.def.kept_keys.iter_mut().map(|key| &mut key.name);
+        for name in self.def.indexes.iter_mut().map(|index| &mut index.name).chain(of_keys) {
+            if let Some(to) = new_name(name) {
+                check_name(to, indexes::WRONG_INDEX_NAME)?;
+                to.clone_into(name);
             }
-            check_name(to, indexes::WRONG_INDEX_NAME)?;
-            self.def.kept_keys[at].name = to.into();
-            return Ok(());
         }
-        let missing = || ErrorCode::KEY_DOES_NOT_EXIST.with(&[&from, &self.def.name]);
-        let at = self.def.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(from));
-        let at = at.ok_or_else(missing)?;
-        let taken = |(other, index): (usize, &IndexDef)| other != at && index.name.eq_ignore_ascii_case(to);
-        let is_fulltext = self.def.kept_keys.iter().any(|key| key.name.eq_ignore_ascii_case(to));
-        if is_fulltext || self.def.indexes.iter().enumerate().any(taken) {
-            return Err(ErrorCode::DUP_KEYNAME.with(&[&to]));
+        for (_, to) in renamed {
+            let of_keys = self.def.kept_keys.iter().map(|key| &key.name);
+            let all = self.def.indexes.iter().map(|index| &index.name).chain(of_keys);
+            if all.filter(|name| names::eq(name, to)).count() > 1 {
+                return Err(ErrorCode::DUP_KEYNAME.with(&[to]));
+            }
         }
-        check_name(to, indexes::WRONG_INDEX_NAME)?;
-        self.def.indexes[at].name = to.into();
-        functional::rename(&mut self.def, from, to);
+        functional::rename(&mut self.def, &new_name);
         Ok(())
     }
 
