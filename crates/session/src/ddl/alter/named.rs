@@ -131,10 +131,10 @@ fn check_indexes(def: &TableDef, actions: &[AlterAction]) -> Result<(), SqlError
         }
     }
     for action in actions {
-        if let AlterAction::SetIndexVisible { index, .. } = action {
-            if !own.iter().any(|own| names::eq(own, &index.name)) {
-                return Err(missing(&index.name));
-            }
+        if let AlterAction::SetIndexVisible { index, .. } = action
+            && !own.iter().any(|own| names::eq(own, &index.name))
+        {
+            return Err(missing(&index.name));
         }
     }
     Ok(())
