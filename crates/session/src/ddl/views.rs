@@ -2,10 +2,10 @@
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::{EngineError, Privileges, TableHandle};
-use avocet_sql::bind::{bind_query, bind_with_notes, can_merge, parse_view};
+use avocet_sql::bind::{bind_query, bind_with_notes, parse_view};
 use avocet_sql::parse::ast::{ObjectName, Query, QueryBody, SelectItem};
 use avocet_sql::parse::statement::{CreateView, CreateViewHow};
-use avocet_sql::plan::{self, BoundQuery, From};
+use avocet_sql::plan::{self, BoundQuery, From, can_merge};
 use avocet_sql::print::{self, Names, Style};
 use avocet_sql::qualify::{check_name as check_column, qualify};
 use avocet_types::error::{ErrorCode, SqlError};

@@ -11,7 +11,6 @@ use avocet_types::IndexPart;
 use avocet_types::expr::Expr;
 
 use crate::bind::equalities::{Equality, collect_equalities};
-use crate::bind::views::can_merge;
 use crate::plan::walk::column_of;
 use crate::plan::*;
 

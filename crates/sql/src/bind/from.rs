@@ -11,7 +11,6 @@ use avocet_types::schema::TableDef;
 use crate::bind::dependences::{Dependences, OfCtes};
 use crate::bind::equalities::{collect_equalities, outer_equalities};
 use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
-use crate::bind::views::can_merge;
 use crate::bind::{Binder, Source, unsupported};
 use crate::kept::partitions::condition_of;
 use crate::parse::ast::{self, Ident, JoinCondition, TableRef};

@@ -65,7 +65,7 @@ pub use modify::{BoundCheck, Modification, ModifySpec, bind_modification};
 pub use notes::{Notes, Qualified, first_table};
 pub use scope::Clause;
 pub use upsert::{Upsert, UpsertNames};
-pub use views::{can_merge, invalid as invalid_view, is_one_block, names_in, parse_view};
+pub use views::{invalid as invalid_view, is_one_block, names_in, parse_view};
 
 use crate::item_name;
 use crate::parse::ast::{self, Ident};

@@ -7,7 +7,6 @@ use avocet_types::{Datum, SqlType};
 use crate::bind::dependences::OfCte;
 use crate::bind::recursive::{RecursiveParts, mentions};
 use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
-use crate::bind::views::can_merge;
 use crate::bind::{Binder, locks, unsupported};
 use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
 use crate::plan::*;

@@ -18,7 +18,7 @@ use super::from::Bound;
 use super::{Binder, Source};
 use crate::parse::ast::{Query, QueryBody};
 use crate::parse::{StatementKind, parse};
-use crate::plan::{self, ColumnId, Derived, From, QueryExpr, ViewUse};
+use crate::plan::{self, ColumnId, Derived, From, QueryExpr, ViewUse, can_merge};
 
 /// The syntax tree of a view's query.
 ///
@@ -114,23 +114,6 @@ impl Binder<'_> {
         }
         Ok(bound)
     }
-}
-
-/// Whether a view's query is a part of whatever reads it: rows of tables that meet a condition, each as it is (MySQL Reference
-/// Manual, 27.6.2 "View Processing Algorithms").
-pub fn can_merge(query: &QueryExpr) -> bool {
-    let plan::QueryBody::Select(select) = &query.body else { return false };
-    let answers_in_list = |expr: &avocet_types::expr::Expr| {
-        expr.columns().iter().any(|id| select.subqueries.iter().any(|s| s.id == ColumnId(*id as u32)))
-    };
-    query.ctes.is_empty()
-        && query.limit.is_none()
-        && !matches!(select.from, From::Dual)
-        && select.aggregation.is_none()
-        && select.having.is_none()
-        && select.windows.is_empty()
-        && !select.distinct
-        && !select.projection.iter().any(|item| item.expr.is_volatile() || answers_in_list(&item.expr))
 }
 
 /// The keys of the only table of a view, as far as the view shows their columns.

@@ -516,3 +516,20 @@ impl Select {
         }
     }
 }
+
+/// Whether a view's query is a part of whatever reads it: rows of tables that meet a condition, each as it is (MySQL Reference
+/// Manual, 27.6.2 "View Processing Algorithms").
+pub fn can_merge(query: &QueryExpr) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
+    let answers_in_list = |expr: &Expr| {
+        expr.columns().iter().any(|id| select.subqueries.iter().any(|s| s.id == ColumnId(*id as u32)))
+    };
+    query.ctes.is_empty()
+        && query.limit.is_none()
+        && !matches!(select.from, From::Dual)
+        && select.aggregation.is_none()
+        && select.having.is_none()
+        && select.windows.is_empty()
+        && !select.distinct
+        && !select.projection.iter().any(|item| item.expr.is_volatile() || answers_in_list(&item.expr))
+}
