@@ -33,7 +33,10 @@ impl Session {
     pub(super) fn warn_of_assignments(&mut self) {
         let advice = "'SET variable=expression, ...', or 'SELECT expression(s) INTO variables(s)'";
         for _ in 0..std::mem::take(&mut self.assignments) {
-            let error = ErrorCode::WARN_DEPRECATED_ASSIGNMENT.with(&[&advice]);
+            let error = ErrorCode::WARN_DEPRECATED_SYNTAX.because(format!(
+                "Setting user variables within expressions is deprecated and will be removed in a future release. Consider \
+                 alternatives: {advice}."
+            ));
             self.warn(Level::Warning, error.errno, error.message);
         }
     }
