@@ -409,11 +409,10 @@ impl TableHandle {
 
     /// Reserves `count` consecutive AUTO_INCREMENT values and returns the first.
     pub fn reserve_auto_increment(&self, count: u64) -> u64 {
-        let first = self.auto_increment.fetch_add(count, Ordering::Relaxed);
-        if first.checked_add(count).is_none() {
-            self.auto_increment.store(u64::MAX, Ordering::Relaxed);
+        let next = |first: u64| Some(first.saturating_add(count));
+        match self.auto_increment.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+            Ok(first) | Err(first) => first,
         }
-        first
     }
 
     /// An explicit value was stored: later generated ones are greater.

@@ -606,7 +606,8 @@ impl Session {
         let table = inserter.table.clone();
         let def = &table.def.columns[column];
         let mut next = inserter.next_number();
-        if inserter.storing.increment == 1 {
+        // With an increment, the largest value is none of the series.
+        if inserter.storing.increment == 1 || next == u64::MAX {
             next = within_range(next, &def.ty, inserter.first_generated == 0)?;
         }
         inserter.generated = Some(next);

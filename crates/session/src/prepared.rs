@@ -44,6 +44,7 @@ impl Session {
                 return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));
             }
             StatementKind::Refused(error) => return Err((**error).clone()),
+            _ if statement.reads_counts => return Err(ErrorCode::UNSUPPORTED_PS.with(&[])),
             _ => {}
         }
         self.assignments = statement.assignments;

@@ -41,7 +41,9 @@ impl Binder<'_> {
             (Some(left), Some(right)) if self.is_row_query(left)? => vec![left, right],
             _ => return Ok(None),
         };
-        let compared = self.over_rows(JoinKind::Inner, &queries, |binder, rows| {
+        // A row of NULLs for none is the same but to `<=>`.
+        let kind = if op == BinaryOp::NullSafeEq { JoinKind::Left } else { JoinKind::Inner };
+        let compared = self.over_rows(kind, &queries, |binder, rows| {
             let mut rows = rows.into_iter();
             let mut side = |side: &ast::Expr| match query_of(side) {
                 Some(_) => row(rows.next().unwrap_or_default()),

@@ -124,6 +124,7 @@ impl Parser<'_> {
         self.calc_found_rows = None;
         self.into = None;
         self.assigns.clear();
+        self.reads_counts = false;
         self.refused_partitions_of = None;
         self.assigned = ast::AssignedNames::default();
         let start = self.span();
@@ -165,6 +166,7 @@ impl Parser<'_> {
             hints,
             height,
             assignments,
+            reads_counts: self.reads_counts,
         })
     }
 

@@ -75,6 +75,8 @@ pub struct Parser<'a> {
     pub(super) assigns: Vec<String>,
     /// How often VALUES() was read.
     pub(super) inserted_values: u32,
+    /// The current statement reads `@@warning_count` or `@@error_count`.
+    pub(super) reads_counts: bool,
     /// The statement is refused because it names partitions of this table.
     pub(super) refused_partitions_of: Option<ObjectName>,
     /// What those who read variables share: all of these, when the statement was read.
@@ -101,6 +103,7 @@ impl<'a> Parser<'a> {
             into: None,
             assigns: Vec::new(),
             inserted_values: 0,
+            reads_counts: false,
             refused_partitions_of: None,
             assigned: AssignedNames::default(),
         }

@@ -39,6 +39,9 @@ const RESERVED_FUNCTIONS: &[&str] = &[
     "LOCALTIMESTAMP",
 ];
 
+/// Variables that tell of the statement before.
+const CONDITION_COUNTS: [&str; 2] = ["warning_count", "error_count"];
+
 /// Functions of the current time that need no parentheses, and the names under which they are known further on.
 const NILADIC: &[(&str, &str)] = &[
     ("CURRENT_DATE", "CURDATE"),
@@ -125,6 +128,7 @@ impl Parser<'_> {
             None => VariableScope::Default,
         };
         let name = self.variable_name()?;
+        self.reads_counts |= CONDITION_COUNTS.iter().any(|count| count.eq_ignore_ascii_case(&name));
         let unreadable = match scope {
             VariableScope::Persist => "persist",
             VariableScope::PersistOnly => "persist_only",

@@ -40,11 +40,22 @@ pub struct Statement {
     pub height: u32,
     /// How often its expressions assign to user variables.
     pub assignments: u32,
+    /// It reads `@@warning_count` or `@@error_count`, of which a statement that is prepared would see its own.
+    pub reads_counts: bool,
 }
 
 impl Statement {
     pub(super) fn without_params(kind: StatementKind, span: Span) -> Self {
-        Self { kind, span, params: 0, limit_params: Vec::new(), hints: None, height: 0, assignments: 0 }
+        Self {
+            kind,
+            span,
+            params: 0,
+            limit_params: Vec::new(),
+            hints: None,
+            height: 0,
+            assignments: 0,
+            reads_counts: false,
+        }
     }
 }
 

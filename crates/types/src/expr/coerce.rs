@@ -3,6 +3,11 @@
 //!
 //! What does not convert cleanly raises warning 1292, and becomes the nearest value, or NULL for dates and times.
 
+mod documents;
+
+pub(crate) use documents::json_is_true;
+use documents::{encode_json, from_json};
+
 use crate::collation::Charset;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
@@ -12,7 +17,7 @@ use crate::expr::func::text::{bytes, count_chars, from_buffer, offset, slice};
 use crate::expr::program::CallInfo;
 use crate::expr::program::arith::int_datum;
 use crate::expr::typing::ValueClass;
-use crate::json::{self, Json, JsonRef, Node};
+use crate::json::Json;
 use crate::members::NO_MEMBER;
 use crate::number;
 use crate::sql_type::{IntWidth, SqlType};
@@ -709,89 +714,6 @@ fn cast_year<'a>(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalRe
             Ok(Datum::Null)
         }
     }
-}
-
-fn encode_json<'a>(json: &Json) -> EvalResult<Datum<'a>> {
-    Ok(Datum::Bytes(json.encode().map_err(EvalError::Json)?.into()))
-}
-
-/// A document as a condition: whether it is another one than the integer 0.
-pub(crate) fn json_is_true<'a>(
-    args: &mut [Datum<'a>],
-    _: &CallInfo,
-    ctx: &EvalContext,
-) -> EvalResult<Datum<'a>> {
-    ctx.warn(EvalError::JsonCondition)?;
-    let order = json::compare(Node::new(bytes(&args[0])), Node::new(&ZERO));
-    Ok(Datum::Int(order.is_ne().into()))
-}
-
-/// The document 0.
-const ZERO: [u8; 3] = [5, 0, 0];
-
-/// A document as a value of another type: its text, or the value of a scalar. Warning 3156 where it has none.
-fn from_json<'a>(value: Datum<'a>, to: &SqlType, is_cast: bool, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let node = Node::new(bytes(&value));
-    match *to {
-        SqlType::Json => return Ok(value),
-        SqlType::VarChar { len, .. } if is_cast => {
-            return cast_text(Datum::Str(node.text().into()), &SqlType::JSON_TEXT, to, len, ctx);
-        }
-        SqlType::Binary { len } if is_cast => {
-            return cast_binary(Datum::Str(node.text().into()), &SqlType::Null, len as usize, ctx);
-        }
-        ty if ty.is_string() => return Ok(Datum::Str(node.text().into())),
-        ty if ty.is_bytes() => return Ok(Datum::Bytes(node.text().into_bytes().into())),
-        _ => {}
-    }
-    let kind = json::wanted_kind(to);
-    let scalar = json_scalar(node, to, ctx);
-    let Some((scalar, from)) = scalar else {
-        ctx.warn(EvalError::JsonCast(kind))?;
-        return Ok(match to {
-            ty if ty.is_temporal() => Datum::Null,
-            SqlType::Double(_) => Datum::Double(0.0),
-            SqlType::Float(_) => Datum::Float(0.0),
-            SqlType::Decimal { scale, .. } => Datum::Decimal(Decimal::new(0, *scale)),
-            ty if ty.is_unsigned() => Datum::UInt(0),
-            _ => Datum::Int(0),
-        });
-    };
-    if is_cast { cast(scalar, &from, to, ctx) } else { convert(scalar, &from, to, ctx) }
-}
-
-/// The scalar that a document is, if it can become a value of the type.
-fn json_scalar(node: Node<'_>, to: &SqlType, ctx: &EvalContext) -> Option<(Datum<'static>, SqlType)> {
-    let (value, from) = json::scalar(node)?;
-    let is_number = matches!(
-        node.view(),
-        JsonRef::Bool(_) | JsonRef::Int(_) | JsonRef::UInt(_) | JsonRef::Double(_) | JsonRef::Decimal(_)
-    );
-    let suits = match (&value, to) {
-        (Datum::Str(text), ty) if ty.is_temporal() => match ty {
-            SqlType::Time { .. } => {
-                temporal::parse_time(text.as_bytes(), ctx.time_zone).is_some_and(|t| !t.truncated)
-            }
-            _ => temporal::parse_datetime(text.as_bytes(), ctx.time_zone, ctx.sql_mode.zero_dates())
-                .is_some_and(|t| !t.truncated),
-        },
-        (Datum::Str(text), SqlType::Double(_) | SqlType::Float(_)) => {
-            let parsed = number::parse_f64(text.as_bytes());
-            !parsed.truncated && !parsed.overflow
-        }
-        (Datum::Str(text), SqlType::Decimal { .. }) => {
-            let parsed = Decimal::parse_prefix(text.as_bytes());
-            parsed.status != ParseStatus::NotANumber
-                && text.as_bytes()[parsed.consumed..].trim_ascii().is_empty()
-        }
-        (Datum::Str(text), _) => {
-            let parsed = number::parse_int(text.as_bytes());
-            !parsed.truncated && !parsed.overflow
-        }
-        (_, ty) if ty.is_temporal() => !is_number,
-        _ => true,
-    };
-    suits.then_some((value, from))
 }
 
 /// Whether converting between the types changes no `Datum`: the program leaves the step out.

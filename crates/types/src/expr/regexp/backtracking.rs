@@ -6,28 +6,23 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::engine::Flags;
+use fancy_regex::RegexInput;
+
+use super::engine::{Flags, SIZE_LIMIT_BYTES};
 use super::error::RegexpError;
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
-
-/// A regular expression may take so much memory once it is compiled.
-const SIZE_LIMIT_BYTES: usize = 8 << 20;
 
 /// The steps back that a match at one place of a text of at most so many bytes may take. MySQL's `regexp_time_limit` lets a search have
 /// about 320,000 steps of another kind in all.
 const STEPS_BACK: [(usize, usize); 5] =
     [(256, 400_000), (4 << 10, 50_000), (64 << 10, 5_000), (1 << 20, 1_000), (usize::MAX, 20)];
 
-/// The time that a search may take.
+/// The time that a search may take. Between two places it looks at the clock, and for KILL.
 const LONGEST: Duration = Duration::from_secs(1);
-
-/// After so many places a search looks at the clock, and for KILL.
-const PLACES_UNCHECKED: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Backtracking {
-    /// Matches at the place where it is asked to, and nowhere behind it.
     pattern: String,
     flags: Flags,
     /// By the length of texts.
@@ -36,11 +31,8 @@ pub(super) struct Backtracking {
 
 impl Backtracking {
     pub fn new(pattern: &str, flags: Flags) -> Result<Self, RegexpError> {
-        let this = Self {
-            pattern: format!(r"\G(?:{pattern})"),
-            flags,
-            compiled: [const { OnceLock::new() }; STEPS_BACK.len()],
-        };
+        let compiled = [const { OnceLock::new() }; STEPS_BACK.len()];
+        let this = Self { pattern: pattern.to_owned(), flags, compiled };
         this.for_text("")?;
         Ok(this)
     }
@@ -73,20 +65,18 @@ impl Backtracking {
         text: &str,
         from: usize,
         ctx: &EvalContext,
-        find: impl Fn(&fancy_regex::Regex, usize) -> Result<Option<T>, fancy_regex::Error>,
+        find: impl Fn(&fancy_regex::Regex, RegexInput<'_, str>) -> Result<Option<T>, fancy_regex::Error>,
     ) -> EvalResult<Option<T>> {
         let regex = self.for_text(text)?;
-        let mut begun: Option<Instant> = None;
-        let places = text[from..].char_indices().map(|(at, _)| from + at).chain([text.len()]);
-        for (n, at) in places.enumerate() {
-            if let Some(found) = find(regex, at).map_err(|error| RegexpError::of_backtracking(&error))? {
+        let begun = Instant::now();
+        for at in text[from..].char_indices().map(|(at, _)| from + at).chain([text.len()]) {
+            let here = RegexInput::new(text).from_pos(at).anchored(true);
+            if let Some(found) = find(regex, here).map_err(|error| RegexpError::of_backtracking(&error))? {
                 return Ok(Some(found));
             }
-            if n % PLACES_UNCHECKED == PLACES_UNCHECKED - 1 {
-                ctx.check()?;
-                if begun.get_or_insert_with(Instant::now).elapsed() > LONGEST {
-                    return Err(RegexpError::Timeout.into());
-                }
+            ctx.check()?;
+            if begun.elapsed() > LONGEST {
+                return Err(RegexpError::Timeout.into());
             }
         }
         Ok(None)

@@ -9,7 +9,7 @@ use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
 
 /// A regular expression may take so much memory once it is compiled.
-const SIZE_LIMIT_BYTES: usize = 8 << 20;
+pub(super) const SIZE_LIMIT_BYTES: usize = 8 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flags {
@@ -64,8 +64,8 @@ impl Matcher {
     pub fn find_at(&self, text: &str, at: usize, ctx: &EvalContext) -> EvalResult<Option<(usize, usize)>> {
         match &self.engine {
             Engine::Linear(regex) => Ok(regex.find_at(text, at).map(|found| (found.start(), found.end()))),
-            Engine::Backtracking(engine) => engine.first(text, at, ctx, |regex, at| {
-                Ok(regex.find_from_pos(text, at)?.map(|found| (found.start(), found.end())))
+            Engine::Backtracking(engine) => engine.first(text, at, ctx, |regex, here| {
+                Ok(regex.find_input(here)?.map(|found| (found.start(), found.end())))
             }),
         }
     }
@@ -79,11 +79,11 @@ impl Matcher {
                 };
                 Ok(regex.captures_at(text, at).map(groups))
             }
-            Engine::Backtracking(engine) => engine.first(text, at, ctx, |regex, at| {
+            Engine::Backtracking(engine) => engine.first(text, at, ctx, |regex, here| {
                 let groups = |found: fancy_regex::Captures<'_, str>| {
                     found.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
                 };
-                Ok(regex.captures_from_pos(text, at)?.map(groups))
+                Ok(regex.captures_input(here)?.map(groups))
             }),
         }
     }
