@@ -606,9 +606,11 @@ impl Session {
         let table = inserter.table.clone();
         let def = &table.def.columns[column];
         let mut next = inserter.next_number();
-        // With an increment, the largest value is none of the series.
-        if inserter.storing.increment == 1 || next == u64::MAX {
+        if inserter.storing.increment == 1 {
             next = within_range(next, &def.ty, inserter.first_generated == 0)?;
+        } else if next == u64::MAX {
+            // The end of all counters, and no number of the series.
+            return Err(store_error(&StoreError::OutOfRange, &def.name, row));
         }
         inserter.generated = Some(next);
         self.store(Datum::UInt(next), &SqlType::BIGINT_UNSIGNED, def, &inserter.storing, row)
