@@ -55,6 +55,9 @@ pub struct Options {
     /// Rounds of a server that follows two sources, each from a channel; 0 to leave that out
     #[arg(long, default_value_t = 0, value_name = "ROUNDS")]
     channels: u64,
+    /// Others that follow the source in the rounds, on which the front's queries run as well
+    #[arg(long, default_value_t = 0)]
+    peers: u64,
     /// Replay recorded queries on both while rows change: no answer differs
     #[arg(long)]
     replay: bool,

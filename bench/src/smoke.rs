@@ -14,7 +14,7 @@ pub struct Options {
     common: Vec<String>,
 }
 
-const WORKLOADS: [&str; 22] = [
+const WORKLOADS: [&str; 23] = [
     "tpcc --tiny --terminals 2 --seconds 2 --warm-up 0.5",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --only protocol --procedures calls",
     "tpcc --tiny --terminals 2 --seconds 1 --warm-up 0.2 --style sets",
@@ -35,6 +35,7 @@ const WORKLOADS: [&str; 22] = [
     "recovery --tiny --terminals 2 --log-mib 4 --at-most 20",
     "crash --tiny --terminals 2 --kills 3 --lives 1.5",
     "attach --rounds 2 --kills 100 --lives 0.8 --back 2 --by-statement 1 --channels 2 --promote 1 --replay --read-seconds 0.3 --wait-seconds 0.5 --write-rate 500 --tpch-sf 0.01 --tpch-runs 1 --copy-mib 1 --changes 1000",
+    "attach --peers 1 --rounds 2 --kills 100 --lives 0.8 --read-seconds 0 --wait-seconds 0 --tpch-sf 0 --copy-mib 0 --changes 0",
     "attach --source mariadb --rounds 2 --kills 100 --lives 0.8",
     "attach --source mysql-plain --rounds 2 --kills 100 --lives 0.8",
 ];

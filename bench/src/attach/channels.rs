@@ -45,7 +45,7 @@ pub fn run(options: &Options, seed: u64, rounds: u64) -> Result<()> {
         conn.query_drop(sql)?;
     }
     begin(&mut connect(&replica)?, source.port(), second.port())?;
-    let mut pair = Pair { kind: Source::Mysql, source, replica, front: None };
+    let mut pair = Pair { kind: Source::Mysql, source, replica, peers: Vec::new(), front: None };
     for round in 1..=rounds {
         let in_round = |error| Error::Check(format!("round {round} of channels with seed {seed}: {error}"));
         let lives = Duration::from_secs_f64(options.lives);

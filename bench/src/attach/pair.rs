@@ -116,6 +116,8 @@ pub struct Pair {
     pub kind: Source,
     pub source: Server,
     pub replica: Server,
+    /// Others that follow the source, on which the front's queries can run as well.
+    pub peers: Vec<Server>,
     /// The port of the front, if there is one.
     pub front: Option<u16>,
 }
@@ -142,18 +144,47 @@ impl Pair {
         options: &[String],
         before: impl FnOnce(&Server) -> Result<()>,
     ) -> Result<Self> {
+        Self::start_with_peers(kind, folder, options, 0, before)
+    }
+
+    /// As [`Self::start`], with so many others that follow the source.
+    pub fn start_with_peers(
+        kind: Source,
+        folder: &Path,
+        options: &[String],
+        peers: u64,
+        before: impl FnOnce(&Server) -> Result<()>,
+    ) -> Result<Self> {
         let more = if options.iter().any(|option| option == "--semi-sync") { &SEMI_SYNC[..] } else { &[] };
         let source = source_with(kind, folder, more)?;
         before(&source)?;
-        Self::attach(kind, source, folder, options)
+        Self::attach_with_peers(kind, source, folder, options, peers)
     }
 
     pub fn attach(kind: Source, source: Server, folder: &Path, options: &[String]) -> Result<Self> {
+        Self::attach_with_peers(kind, source, folder, options, 0)
+    }
+
+    fn attach_with_peers(
+        kind: Source,
+        source: Server,
+        folder: &Path,
+        options: &[String],
+        peers: u64,
+    ) -> Result<Self> {
         let binary = avocet::binary()?;
         let front = if kind.is_mysql() { Some(free_port()?) } else { None };
-        let attach = Attach { binary, source: source.port(), front, options: options.to_vec() };
-        let replica = Server::start(Box::new(attach), &folder.join("replica"))?;
-        let pair = Self { kind, source, replica, front };
+        let start = |front, options, name: &str| {
+            let attach = Attach { binary: binary.clone(), source: source.port(), front, options };
+            Server::start(Box::new(attach), &folder.join(name))
+        };
+        let peers = (1..=peers).map(|number| start(None, options.to_vec(), &format!("peer{number}")));
+        let peers = peers.collect::<Result<Vec<_>>>()?;
+        let named = peers
+            .iter()
+            .flat_map(|peer| ["--peer".to_owned(), format!("mysql://root@127.0.0.1:{}/", peer.port())]);
+        let replica = start(front, options.iter().cloned().chain(named).collect(), "replica")?;
+        let pair = Self { kind, source, replica, peers, front };
         pair.wait_for_front()?;
         Ok(pair)
     }

@@ -21,7 +21,8 @@ pub fn run(options: &Options, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
     let mut tables: Vec<Table> = Vec::new();
     let kind = options.source;
-    let pair = Pair::start(kind, folder.path(), &options.common.serve_option, |source| {
+    let (serve, peers) = (&options.common.serve_option, options.peers);
+    let pair = Pair::start_with_peers(kind, folder.path(), serve, peers, |source| {
         let mut conn = connect(source)?;
         mysql::prelude::Queryable::query_drop(&mut conn, "CREATE DATABASE r")?;
         for _ in 0..5 {
@@ -46,12 +47,13 @@ pub fn run(options: &Options, seed: u64) -> Result<()> {
         println!("round {round}: {lives:.2?}, {what}; {compared}");
     }
     println!(
-        "{} answers were right, {} of them known to be Avocet's; {} connections were lost",
-        all.answers, all.here, all.lost
+        "{} answers were right, {} of them known to be Avocet's, {} of a peer; {} connections were lost",
+        all.answers, all.here, all.of_peers, all.lost
     );
     all.elsewhere.iter().for_each(|(why, count)| println!("  {count} on the source: {why}"));
-    match all.here {
-        0 => Err(Error::Check(format!("seed {seed}: no answer was Avocet's"))),
+    match (all.here, all.of_peers) {
+        (0, _) => Err(Error::Check(format!("seed {seed}: no answer was Avocet's"))),
+        (_, 0) if options.peers > 0 => Err(Error::Check(format!("seed {seed}: no answer was a peer's"))),
         _ => Ok(()),
     }
 }
@@ -151,17 +153,19 @@ fn disturb(
     let kill_at = lives.mul_f64(random.unit());
     let mut kills = random.percent(options.kills);
     let kills_source = random.percent(25);
+    let kills_peer = !pair.peers.is_empty() && random.percent(60);
     loop {
         if kills && begin.elapsed() >= kill_at {
             kills = false;
-            let (server, name) = match kills_source {
-                true => (&mut pair.source, "source killed"),
-                false => (&mut pair.replica, "replica killed"),
+            let (server, name) = match (kills_source, pair.peers.first_mut().filter(|_| kills_peer)) {
+                (_, Some(peer)) => (peer, "peer killed"),
+                (true, None) => (&mut pair.source, "source killed"),
+                (false, None) => (&mut pair.replica, "replica killed"),
             };
             server.kill()?;
             server.start_again()?;
             *what = name.into();
-            if kills_source {
+            if kills_source && !kills_peer {
                 writes::end_prepared(&mut connect(&pair.source)?, random)?;
             }
         }

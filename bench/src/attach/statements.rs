@@ -29,7 +29,7 @@ pub fn run(options: &Options, seed: u64, rounds: u64) -> Result<()> {
     }
     let authorities = source.data().join("ca.pem");
     begin(&mut connect(&replica)?, source.port(), &authorities.display().to_string())?;
-    let mut pair = Pair { kind: Source::Mysql, source, replica, front: None };
+    let mut pair = Pair { kind: Source::Mysql, source, replica, peers: Vec::new(), front: None };
     for round in 1..=rounds {
         let in_round = |error| Error::Check(format!("round {round} by statement with seed {seed}: {error}"));
         let lives = Duration::from_secs_f64(options.lives);

@@ -27,6 +27,8 @@ pub struct Seen {
     pub answers: u64,
     /// Of those: known to have come from Avocet.
     pub here: u64,
+    /// And from another Avocet than the one with the front.
+    pub of_peers: u64,
     /// Connections that were lost and made anew.
     pub lost: u64,
     /// Why the others ran on the source, as far as that is known.
@@ -37,6 +39,7 @@ impl Seen {
     pub fn add(&mut self, other: Self) {
         self.answers += other.answers;
         self.here += other.here;
+        self.of_peers += other.of_peers;
         self.lost += other.lost;
         for (why, count) in other.elsewhere {
             *self.elsewhere.entry(why).or_default() += count;
@@ -46,7 +49,10 @@ impl Seen {
     fn count(&mut self, queries: Vec<Routed>) {
         for query in queries {
             match query.here {
-                true => self.here += 1,
+                true => {
+                    self.here += 1;
+                    self.of_peers += u64::from(query.why.contains("; on the peer "));
+                }
                 false => *self.elsewhere.entry(query.why).or_default() += 1,
             }
         }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use avocet_replicate::source::{self, Flavor, check};
 use avocet_replicate::{Attachment, Pattern, Patterns};
-use avocet_server::Source;
+use avocet_server::{PeerAccount, Source};
 use avocet_session::Database;
 use mysql::Opts;
 
@@ -46,10 +46,15 @@ pub struct Args {
     /// Queries that the server's optimizer puts lower stay there (variable avocet_route_cost)
     #[arg(long, value_name = "COST", requires = "front")]
     route_cost: Option<u64>,
-    /// When connections to the server use TLS
+    /// Another Avocet that is attached to the same server, as mysql://user:password@host:port/ with the address of its --listen and an
+    /// account that may read everything there: queries of the front run wherever fewer do, and go on when one is away; may be given
+    /// several times
+    #[arg(long, value_name = "URL", requires = "front", value_parser = peer)]
+    peer: Vec<PeerAccount>,
+    /// When connections to the server, and to peers, use TLS
     #[arg(long, value_enum, default_value_t)]
     source_ssl_mode: SslMode,
-    /// Certificates (PEM) of the authorities that sign the server's certificate, for verify-identity
+    /// Certificates (PEM) of the authorities that sign the server's certificate, and those of peers, for verify-identity
     #[arg(long, value_name = "FILE", required_if_eq("source_ssl_mode", "verify-identity"))]
     source_ssl_ca: Option<PathBuf>,
     /// Semi-synchronous: the server's commits wait until they are durable here, as long as it waits for its replicas at all
@@ -101,6 +106,16 @@ pub fn run(args: Args) -> Result<(), Failure> {
         before,
         |following| following.into_iter().for_each(Following::end),
     )
+}
+
+fn peer(url: &str) -> Result<PeerAccount, String> {
+    let opts = Opts::from_url(url).map_err(|error| error.to_string())?;
+    Ok(PeerAccount {
+        host: opts.get_ip_or_hostname().into_owned(),
+        port: opts.get_tcp_port(),
+        user: opts.get_user().unwrap_or_default().to_owned(),
+        password: opts.get_pass().unwrap_or_default().to_owned(),
+    })
 }
 
 fn connect(opts: &Opts) -> Result<source::Connection, Failure> {
@@ -168,7 +183,8 @@ fn begin(
     followed.copy_threads = args.copy_threads;
     followed.server_id = args.server_id;
     let replica = Replica::of(database.clone(), followed, log);
-    let source = Arc::new(FrontSource::new(&opts, &tls, patterns, replica.status().clone()));
+    let source =
+        Arc::new(FrontSource::new(&opts, &tls, args.peer.clone(), patterns, replica.status().clone()));
     replica.begin()?;
     database.follow(Channels::of(replica.clone()));
     let replaced = source.clone();

@@ -154,6 +154,88 @@ fn a_client_that_vanishes_in_mid_file_leaves_nothing() {
 }
 
 /// Connections stay on their threads: whatever shares the large statement's must not wait for its end.
+/// As mydumper and myloader do: what is read in the bytes of the columns goes into another table as it is.
+#[test]
+fn texts_come_and_go_in_the_bytes_of_their_columns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = serve(folder.path(), &[], None);
+    let mut conn = Conn::new(options(served.port)).expect("a connection");
+    for sql in [
+        "CREATE DATABASE d",
+        "USE d",
+        "SET NAMES utf8mb4",
+        "CREATE TABLE a (id INT PRIMARY KEY, l VARCHAR(10) CHARACTER SET latin1, u VARCHAR(10) CHARACTER SET utf16, m TEXT,
+         e ENUM('ä', 'b') CHARACTER SET latin1, s SET('ä', 'b') CHARACTER SET latin1, j JSON, d DECIMAL(5,2))",
+        "CREATE TABLE b LIKE a",
+        // In latin1, `Ã¤` has the bytes that `ä` has in UTF-8.
+        "INSERT INTO a VALUES (1, 'äé', 'äé', 'äé', 'ä', 'ä,b', '[\"ä\"]', 1.5), (2, 'Ã¤', 'a', 'Ã¤', 'b', '', '1', -2)",
+    ] {
+        conn.query_drop(sql).expect(sql);
+    }
+    let bytes = |text: &[u8]| mysql::Value::Bytes(text.to_vec());
+    let expected = |json: &[u8]| {
+        [
+            bytes(b"\xE4\xE9"),
+            bytes(b"\0\xE4\0\xE9"),
+            bytes("äé".as_bytes()),
+            bytes(b"\xE4"),
+            bytes(b"\xE4,b"),
+            bytes(json),
+            bytes(b"1.50"),
+        ]
+    };
+    const COLUMNS: &str = "SELECT l, u, m, e, s, j, d FROM a WHERE id = ";
+    for settings in ["SET NAMES binary", "SET NAMES utf8mb4, character_set_results = NULL"] {
+        conn.query_drop(settings).expect(settings);
+        let row: mysql::Row = conn.query_first(format!("{COLUMNS}1")).expect(settings).expect("a row");
+        assert_eq!(row.unwrap(), expected("[\"ä\"]".as_bytes()), "{settings}");
+        let row: mysql::Row = conn.exec_first(format!("{COLUMNS}?"), (1,)).expect(settings).expect("a row");
+        assert_eq!(row.unwrap(), expected("[\"ä\"]".as_bytes()), "{settings}, prepared");
+    }
+    conn.query_drop("SET NAMES latin1").expect("latin1");
+    let row: mysql::Row = conn.query_first(format!("{COLUMNS}1")).expect("a query").expect("a row");
+    let mut of_latin1 = expected(b"[\"\xE4\"]");
+    (of_latin1[1], of_latin1[2]) = (bytes(b"\xE4\xE9"), bytes(b"\xE4\xE9"));
+    assert_eq!(row.unwrap(), of_latin1);
+
+    // And back, as text and as parameters.
+    for prepared in [false, true] {
+        conn.query_drop("SET NAMES binary").expect("binary");
+        conn.query_drop("DELETE FROM b").expect("empty");
+        let rows: Vec<(u32, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>)> =
+            conn.query("SELECT id, l, u, m, e, s FROM a").expect("rows");
+        for (id, l, u, m, e, s) in rows {
+            if prepared {
+                let sql = "INSERT INTO b (id, l, u, m, e, s) VALUES (?, ?, ?, ?, ?, ?)";
+                conn.exec_drop(sql, (id, l, u, m, e, s)).expect("an insert");
+                continue;
+            }
+            let mut sql = format!("INSERT INTO b (id, l, u, m, e, s) VALUES ({id}");
+            for text in [l, u, m, e, s] {
+                // As they are where the client can send them so.
+                match String::from_utf8(text) {
+                    Ok(text) => sql += &format!(", '{}'", text.replace('\0', "\\0")),
+                    Err(error) => {
+                        let bytes = error.into_bytes();
+                        let hexadecimal: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+                        sql += &format!(", x'{hexadecimal}'");
+                    }
+                }
+            }
+            sql.push(')');
+            conn.query_drop(sql).expect("an insert");
+        }
+        conn.query_drop("SET NAMES utf8mb4").expect("utf8mb4");
+        let differing: Option<u32> = conn
+            .query_first(
+                "SELECT COUNT(*) FROM a JOIN b USING (id) WHERE HEX(a.l) <> HEX(b.l) OR HEX(a.u) <> HEX(b.u) OR HEX(a.m) <> HEX(b.m)
+                 OR a.e <> b.e OR a.s <> b.s",
+            )
+            .expect("a count");
+        assert_eq!(differing, Some(0), "prepared: {prepared}");
+    }
+}
+
 #[test]
 fn a_statement_of_many_rows_holds_up_nobody() {
     let dir = tempfile::tempdir().expect("a folder");

@@ -17,5 +17,6 @@ mod result;
 pub use cancellation::{Cancellation, LONGEST_DELAY, write_some};
 pub use interrupt::{Interrupt, Interruption};
 pub use result::{
-    ColumnFlags, LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, SessionChange, SinkError, Status,
+    ColumnFlags, LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, ResultsCharset, SessionChange,
+    SinkError, Status,
 };

@@ -90,6 +90,19 @@ pub struct ColumnFlags {
     pub zerofill: Option<u8>,
 }
 
+/// The character set that a client gets text in (`character_set_results`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResultsCharset {
+    /// UTF-8, as text is kept.
+    #[default]
+    Utf8mb4,
+    Of(Charset),
+    /// NULL: each column's own, as its definition says.
+    Own,
+    /// `binary`: each column's own, and its definition says that these are bytes.
+    OwnAsBytes,
+}
+
 /// The session's state after a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
@@ -105,9 +118,9 @@ pub struct Status {
     pub no_index_used: bool,
     /// A backslash in a string is a character like any other: clients that quote strings have to know.
     pub no_backslash_escapes: bool,
-    /// The character sets of what the client sends and of what it gets; `None` for UTF-8.
+    /// The character set of what the client sends; `None` for UTF-8.
     pub client: Option<Charset>,
-    pub results: Option<Charset>,
+    pub results: ResultsCharset,
     /// The collation of what the client gets, if it is not the character set's default.
     pub results_collation: Option<Collation>,
     pub warnings: u16,

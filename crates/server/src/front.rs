@@ -3,8 +3,9 @@
 //! ```text
 //!  client ─▶ command ─▶ shape (text alone) ─▶ route ─┬─▶ source: bytes there, bytes back   (framer)
 //!                           ▲                        │
-//!                session (view: what the source      └─▶ here: the data is fresh enough, then the
-//!                says of this one)                       connection's own session answers
+//!                session (view: what the source      ├─▶ here: the data is fresh enough, then the
+//!                says of this one)                   │   connection's own session answers
+//!                                                    └─▶ a peer: another Avocet, which has less to do
 //! ```
 //!
 //! Clients sign in with the source's users and passwords: the exchange is passed on (`exchange`), and each client has a connection
@@ -18,12 +19,15 @@
 //!    tells of (`view`), after every statement that may have changed them.
 //! 3. Once this server has taken the source's place, nobody is led to that one: connections through the front end between two
 //!    commands, and new ones are ordinary ones of this server, with its accounts.
-//! 4. What fails here before the client has got anything runs on the source; nothing is answered from data that is known to be
+//! 4. A peer answers what this server would have answered: the same settings, at least as fresh, of the same source.
+//! 5. What fails here before the client has got anything runs on the source; nothing is answered from data that is known to be
 //!    older than the session asks for.
 
 pub(crate) mod costs;
 pub(crate) mod exchange;
 pub(crate) mod framer;
+pub(crate) mod login;
+pub(crate) mod peers;
 pub(crate) mod secure;
 pub(crate) mod shape;
 pub(crate) mod upstream;
@@ -34,7 +38,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use avocet_channel::Interrupt;
 use avocet_session::api::{Freshness, Journal};
@@ -43,6 +47,8 @@ use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 
 use costs::Costs;
+pub use peers::PeerAccount;
+use peers::Peers;
 pub use secure::SourceTls;
 use shape::Shapes;
 
@@ -69,6 +75,18 @@ impl fmt::Display for Late {
     }
 }
 
+/// Where the source's log ends.
+#[derive(Clone, Debug)]
+pub struct LogEnd {
+    pub file: String,
+    pub offset: u64,
+    /// What was committed before that moment is before the end.
+    pub asked: Instant,
+}
+
+/// A question for the end of the source's log.
+pub type AskedEnd<'a> = Pin<Box<dyn Future<Output = Result<LogEnd, Late>> + Send + 'a>>;
+
 /// A wait for freshness.
 pub type Wait<'a> = Pin<Box<dyn Future<Output = Result<(), Late>> + Send + 'a>>;
 
@@ -79,6 +97,12 @@ pub trait Source: Send + Sync + 'static {
 
     fn tls(&self) -> &SourceTls;
 
+    /// The server's own `server_uuid`.
+    fn uuid(&self) -> String;
+
+    /// Other Avocets that follow it, on which queries can run as well.
+    fn peers(&self) -> &[PeerAccount];
+
     /// Whether this server has taken its place: then clients are served as everywhere else.
     fn replaced(&self) -> watch::Receiver<bool>;
 
@@ -87,6 +111,9 @@ pub trait Source: Send + Sync + 'static {
 
     /// Returns when what is visible here is so fresh. `has_written`: the session has changed something since it waited last.
     fn fresh(&self, freshness: Freshness, has_written: bool, at_most: Duration) -> Wait<'_>;
+
+    /// Asks it where its log ends now.
+    fn end(&self) -> AskedEnd<'_>;
 }
 
 /// What all connections through a front share.
@@ -96,6 +123,7 @@ pub(crate) struct Front {
     pub costs: Costs,
     pub journal: Arc<Journal>,
     pub connector: TlsConnector,
+    pub peers: Peers,
     /// Who runs a statement here, by the thread id that the source has given the client.
     threads: Mutex<HashMap<u32, Weak<Interrupt>>>,
 }
@@ -103,8 +131,10 @@ pub(crate) struct Front {
 impl Front {
     pub fn new(source: Arc<dyn Source>, journal: Arc<Journal>) -> Result<Self, FileError> {
         let connector = secure::connector(source.tls())?;
+        let peers = Peers::new(source.peers());
         Ok(Self {
             source,
+            peers,
             shapes: Shapes::default(),
             costs: Costs::default(),
             journal,

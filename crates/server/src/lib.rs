@@ -32,7 +32,7 @@ mod transport;
 mod wire;
 mod workers;
 
-pub use front::{Late, Source, SourceTls, Wait};
+pub use front::{AskedEnd, Late, LogEnd, PeerAccount, Source, SourceTls, Wait};
 pub use registry::Registry;
 pub use server::{Server, ServerOptions, StartError};
 pub use tls::TlsFiles;

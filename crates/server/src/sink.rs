@@ -4,7 +4,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
-use avocet_channel::{LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, SinkError, Status};
+use avocet_channel::{
+    LocalFiles, OkReply, OutputColumn, PlanColumns, ResultSink, ResultsCharset, SinkError, Status,
+};
 use avocet_types::temporal::TimeZone;
 use avocet_types::text::{with_zeros, write_text};
 use avocet_types::{Datum, SqlType};
@@ -81,9 +83,42 @@ impl WireSink<'_> {
     #[inline]
     fn encode_in_charset<'v>(&mut self, value: impl Fn(usize) -> Datum<'v>) -> Result<(), SinkError> {
         match self.status.results {
-            None => self.encode_plain(value),
-            Some(charset) => self.encode_plain(|at| charset::encode_datum(value(at), charset)),
+            ResultsCharset::Utf8mb4 => self.encode_plain(value),
+            results => self.encode_recoded(value, results),
         }
+    }
+
+    /// As `encode_plain`, for a client that reads another character set than UTF-8.
+    fn encode_recoded<'v>(
+        &mut self,
+        value: impl Fn(usize) -> Datum<'v>,
+        results: ResultsCharset,
+    ) -> Result<(), SinkError> {
+        let cells = self.types.iter().enumerate().map(|(i, ty)| (i, ty, value(i)));
+        let fits = match self.rows {
+            Rows::Text => {
+                self.out.begin();
+                for (_, ty, value) in cells {
+                    match charset::cell(&value, ty, results) {
+                        Some(bytes) => self.out.lenenc_bytes(&bytes),
+                        None => text::cell(self.out, &value, ty, self.zone),
+                    }
+                }
+                true
+            }
+            Rows::Binary | Rows::Cursor(_) => {
+                let nulls = binary::begin_row(self.out, self.types.len());
+                let mut fits = true;
+                for (i, ty, value) in cells {
+                    match charset::cell(&value, ty, results) {
+                        Some(bytes) => self.out.lenenc_bytes(&bytes),
+                        None => fits = fits && binary::cell(self.out, nulls, i, &value, ty, self.zone),
+                    }
+                }
+                fits
+            }
+        };
+        self.finish_row(fits)
     }
 
     #[inline]
@@ -173,7 +208,7 @@ impl ResultSink for WireSink<'_> {
     }
 
     fn plan_columns(&mut self, columns: &PlanColumns, zone: TimeZone) -> Result<(), SinkError> {
-        if self.status.results.is_some() {
+        if self.status.results != ResultsCharset::Utf8mb4 {
             return self.columns(&columns.list, zone);
         }
         let collation = self.status.results_collation;
@@ -191,7 +226,7 @@ impl ResultSink for WireSink<'_> {
         if row.len() != self.types.len() {
             return Err(SinkError::Mismatch);
         }
-        if self.status.results.is_some() || !self.zero_filled.is_empty() {
+        if self.status.results != ResultsCharset::Utf8mb4 || !self.zero_filled.is_empty() {
             return self.encode(|at| row[at].clone());
         }
         match self.rows {
@@ -295,7 +330,7 @@ impl LocalFiles for WireSink<'_> {
         if self.is_pipelined {
             return Err(SinkError::OutOfOrder);
         }
-        let name = charset::encode(name, self.status.client);
+        let name = charset::encode_for(name, self.status.client);
         self.local_file.request(self.out, &name, patience);
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use avocet_channel::ResultsCharset;
 use avocet_engine::{AccountId, Durability};
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::Collation;
@@ -71,7 +72,7 @@ pub(super) struct Settings {
     pub timeouts: Timeouts,
     /// Of what clients send, and of what they get; `None` for UTF-8.
     pub client_charset: Option<Charset>,
-    pub results_charset: Option<Charset>,
+    pub results_charset: ResultsCharset,
     /// Of files that LOAD DATA says nothing of.
     pub database_charset: Charset,
     /// Whether clients are told of changes of the default database, and of which variables.
@@ -132,7 +133,7 @@ impl Settings {
             pseudo_thread_id: 0,
             timeouts: Timeouts::default(),
             client_charset: None,
-            results_charset: None,
+            results_charset: ResultsCharset::Utf8mb4,
             database_charset: Charset::Utf8mb4,
             track_schema: true,
             tracked: Box::default(),

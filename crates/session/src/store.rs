@@ -113,7 +113,12 @@ pub(super) fn next_auto_value(table: &TableHandle, storing: &Storing) -> u64 {
     }
     let offset = storing.offset % storing.increment;
     let ahead = (offset + storing.increment - first % storing.increment) % storing.increment;
-    first.saturating_add(ahead)
+    let next = first.saturating_add(ahead);
+    // MySQL rounds up from the number before, and gives up where that overflows: at most one step before the end.
+    match next.checked_add(storing.increment - offset - 1) {
+        Some(_) => next,
+        None => u64::MAX,
+    }
 }
 
 /// Whether a value given for an AUTO_INCREMENT column asks for a generated one.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use avocet_replicate::{Patterns, Probe, Status};
-use avocet_server::{Late, Source, SourceTls, Wait};
+use avocet_replicate::{Answer, Patterns, Probe, Status};
+use avocet_server::{AskedEnd, Late, LogEnd, PeerAccount, Source, SourceTls, Wait};
 use avocet_session::api::Freshness;
 use mysql::Opts;
 use parking_lot::Mutex;
@@ -19,6 +19,7 @@ pub struct FrontSource {
     host: String,
     port: u16,
     tls: SourceTls,
+    peers: Vec<PeerAccount>,
     patterns: Patterns,
     status: Arc<Status>,
     pub probe: Arc<Probe>,
@@ -29,7 +30,13 @@ pub struct FrontSource {
 }
 
 impl FrontSource {
-    pub fn new(opts: &Opts, tls: &Tls, patterns: Patterns, status: Arc<Status>) -> Self {
+    pub fn new(
+        opts: &Opts,
+        tls: &Tls,
+        peers: Vec<PeerAccount>,
+        patterns: Patterns,
+        status: Arc<Status>,
+    ) -> Self {
         Self {
             host: opts.get_ip_or_hostname().into_owned(),
             port: opts.get_tcp_port(),
@@ -37,6 +44,7 @@ impl FrontSource {
                 is_required: tls.is_required(),
                 authorities: tls.verified_by().map(Path::to_owned),
             },
+            peers,
             patterns,
             status,
             probe: Arc::default(),
@@ -51,10 +59,14 @@ impl FrontSource {
         self.probe.stop();
     }
 
+    async fn ask(&self) -> Result<Answer, Late> {
+        let question = self.probe.ask();
+        poll_fn(|cx| self.probe.poll_answer(question, cx)).await.map_err(Late::SourceGone)
+    }
+
     /// Waits until all is visible that the source has committed by now.
     async fn catch_up(&self) -> Result<(), Late> {
-        let question = self.probe.ask();
-        let answer = poll_fn(|cx| self.probe.poll_answer(question, cx)).await.map_err(Late::SourceGone)?;
+        let answer = self.ask().await?;
         let visible = poll_fn(|cx| self.status.poll_visible(&answer.end, cx)).await;
         visible.map_err(|broken| Late::Broken(broken.0))?;
         let mut fresh = self.fresh_as_of.lock();
@@ -70,6 +82,21 @@ impl Source for FrontSource {
 
     fn tls(&self) -> &SourceTls {
         &self.tls
+    }
+
+    fn uuid(&self) -> String {
+        self.status.snapshot().source_uuid
+    }
+
+    fn peers(&self) -> &[PeerAccount] {
+        &self.peers
+    }
+
+    fn end(&self) -> AskedEnd<'_> {
+        Box::pin(async {
+            let Answer { end, asked } = self.ask().await?;
+            Ok(LogEnd { file: end.file, offset: end.offset, asked })
+        })
     }
 
     fn replaced(&self) -> watch::Receiver<bool> {

@@ -1,6 +1,8 @@
 //! A connection that came through a front: its commands go to the source, but for the queries that are answered here.
 
 mod choice;
+mod peer;
+mod places;
 mod prepared;
 mod relay;
 mod sign_in;
@@ -23,6 +25,7 @@ use crate::auth::exchange::AuthError;
 use crate::front::Front;
 use crate::front::exchange::{Exchange, Lost};
 use crate::front::framer::Reply;
+use crate::front::peers::Peer;
 use crate::front::shape::Effects;
 use crate::front::upstream::Upstream;
 use crate::front::view::View;
@@ -31,6 +34,7 @@ use crate::protocol::{Malformed, Reader, handshake};
 use crate::registry::Activity;
 use crate::wire::WireError;
 
+use peer::Link;
 use prepared::Remote;
 pub(super) use sign_in::sign_in;
 
@@ -47,6 +51,10 @@ pub(super) struct Behind {
     /// Bytes of their texts, counted.
     texts: usize,
     account: Account,
+    /// The client's sessions on peers.
+    links: Vec<Link>,
+    /// Where the last query ran that did not run on the source, if it was a peer.
+    last_peer: Option<Arc<Peer>>,
     /// Used again for each statement.
     digest: Digest,
     key: Vec<u8>,
@@ -190,6 +198,7 @@ impl<F: SessionFactory> Connection<F> {
             behind.texts -= remote.text.len();
             behind.account.shrink(behind.texts);
         }
+        behind.links.iter_mut().for_each(|link| link.forget(id));
         if let Some(statement) = self.statements.remove(&StatementId(id)) {
             self.session.close_prepared(statement.prepared.id);
         }
@@ -197,6 +206,8 @@ impl<F: SessionFactory> Connection<F> {
 
     fn forget_statements(&mut self, behind: &mut Behind) {
         behind.statements.clear();
+        // They are as new when they are made anew.
+        behind.links.clear();
         behind.texts = 0;
         behind.account.shrink(0);
         self.statements.clear();

@@ -233,7 +233,7 @@ impl Exchange<'_> {
 }
 
 /// A password (with its NUL) as a client without TLS sends it.
-fn encrypt(password: &[u8], salt: &Salt, pem: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn encrypt(password: &[u8], salt: &Salt, pem: &[u8]) -> Option<Vec<u8>> {
     let key =
         RsaPublicKey::from_public_key_pem(std::str::from_utf8(pem).ok()?.trim_end_matches('\0')).ok()?;
     let masked: Vec<u8> = password.iter().zip(salt.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();

@@ -1,6 +1,6 @@
 //! Column definitions: what a client is told of a result's columns.
 
-use avocet_channel::{OutputColumn, Status};
+use avocet_channel::{OutputColumn, ResultsCharset, Status};
 use avocet_types::{Collation, IntWidth, LobSize, Members, SqlType};
 use mysql_common::constants::{ColumnFlags, ColumnType};
 
@@ -19,6 +19,18 @@ pub struct WireType {
     pub collation: Collation,
     pub decimals: u8,
     pub flags: ColumnFlags,
+    /// What is said of a text in other character sets than utf8mb4.
+    text: Option<TextLength>,
+}
+
+/// The length of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TextLength {
+    /// How many characters it has at most.
+    chars: u32,
+    /// In bytes of its own character set.
+    own: u32,
+    collation: Collation,
 }
 
 impl WireType {
@@ -47,9 +59,14 @@ impl WireType {
                 Self::string(ColumnType::MYSQL_TYPE_VAR_STRING, len, collation)
             }
             SqlType::Text { size, collation } => {
-                let mut text = Self::string(ColumnType::MYSQL_TYPE_BLOB, lob_length(size), collation);
-                text.flags |= ColumnFlags::BLOB_FLAG;
-                text
+                let bytes = lob_length(size);
+                let chars = bytes / collation.info().charset.min_len();
+                let text = Self::string(ColumnType::MYSQL_TYPE_BLOB, chars, collation);
+                Self {
+                    flags: text.flags | ColumnFlags::BLOB_FLAG,
+                    text: Some(TextLength { chars, own: bytes, collation }),
+                    ..text
+                }
             }
             SqlType::Binary { len } => Self::binary(ColumnType::MYSQL_TYPE_STRING, len),
             SqlType::VarBinary { len } => Self::binary(ColumnType::MYSQL_TYPE_VAR_STRING, len),
@@ -90,7 +107,7 @@ impl WireType {
         // NUM_FLAG is the client's own: it sets it by the type.
         let mut flags = ColumnFlags::empty();
         flags.set(ColumnFlags::UNSIGNED_FLAG, unsigned);
-        Self { code, length, collation: Collation::BINARY, decimals, flags }
+        Self { code, length, collation: Collation::BINARY, decimals, flags, text: None }
     }
 
     /// Clients get text in a collation of their own, but are told of one that compares bytes.
@@ -98,7 +115,9 @@ impl WireType {
         let length = chars.saturating_mul(UTF8MB4_BYTES);
         let mut flags = ColumnFlags::empty();
         flags.set(ColumnFlags::BINARY_FLAG, collation.is_binary());
-        Self { code, length, collation: Collation::DEFAULT, decimals: 0, flags }
+        let own = chars.saturating_mul(collation.info().charset.max_len());
+        let text = Some(TextLength { chars, own, collation });
+        Self { code, length, collation: Collation::DEFAULT, decimals: 0, flags, text }
     }
 
     /// As the value of an expression: numbers are binary, texts have no fixed number of decimals and are no BLOBs, documents are
@@ -111,10 +130,19 @@ impl WireType {
             ColumnType::MYSQL_TYPE_LONGLONG => self.length = 21,
             ColumnType::MYSQL_TYPE_BLOB => {
                 (self.code, self.decimals) = (ColumnType::MYSQL_TYPE_LONG_BLOB, NOT_FIXED);
+                if let Some(text) = &mut self.text {
+                    // Whole characters.
+                    let charset = text.collation.info().charset;
+                    text.own -= text.own % charset.max_len();
+                    text.chars = text.own / charset.min_len();
+                    self.length = text.chars.saturating_mul(UTF8MB4_BYTES);
+                }
             }
             ColumnType::MYSQL_TYPE_JSON => {
                 (self.collation, self.decimals) = (Collation::DEFAULT, NOT_FIXED);
                 self.length = u32::MAX - 3;
+                let chars = u32::MAX / UTF8MB4_BYTES;
+                self.text = Some(TextLength { chars, own: u32::MAX, collation: Collation::UTF8MB4_BIN });
                 self.flags |= ColumnFlags::BINARY_FLAG;
             }
             _ => {}
@@ -141,9 +169,16 @@ impl WireType {
         if self.collation != Collation::DEFAULT {
             return self;
         }
-        if let Some(charset) = status.results {
-            self.collation = charset.default_collation();
-            self.length = self.length / UTF8MB4_BYTES * charset.max_len();
+        if let Some(text) = self.text {
+            match status.results {
+                ResultsCharset::Utf8mb4 => {}
+                ResultsCharset::Of(charset) => {
+                    self.collation = charset.default_collation();
+                    self.length = text.chars.saturating_mul(charset.max_len());
+                }
+                ResultsCharset::Own => (self.collation, self.length) = (text.collation, text.own),
+                ResultsCharset::OwnAsBytes => (self.collation, self.length) = (Collation::BINARY, text.chars),
+            }
         }
         if let Some(collation) = status.results_collation {
             self.collation = collation;
@@ -153,7 +188,7 @@ impl WireType {
 
     fn binary(code: ColumnType, length: u32) -> Self {
         let flags = ColumnFlags::BINARY_FLAG;
-        Self { code, length, collation: Collation::BINARY, decimals: 0, flags }
+        Self { code, length, collation: Collation::BINARY, decimals: 0, flags, text: None }
     }
 
     fn temporal(code: ColumnType, length: u32, fsp: u8) -> Self {
@@ -263,7 +298,55 @@ fn stated_flags(column: &OutputColumn) -> ColumnFlags {
 
 #[cfg(test)]
 mod tests {
+    use avocet_types::collation::Charset;
+
     use super::*;
+
+    /// As MySQL 9.7 tells them.
+    #[test]
+    fn texts_are_announced_in_the_character_set_that_the_client_gets() {
+        let named = |name| Collation::by_name(name).expect("a collation");
+        let told = |ty: SqlType, computed: bool, results| {
+            let wire = WireType::of(&ty);
+            let wire = if computed { wire.computed() } else { wire };
+            let wire = wire.for_client(&Status { results, ..Status::default() });
+            (wire.collation.0, wire.length)
+        };
+        let all = |ty: SqlType, computed| {
+            let of = ResultsCharset::Of;
+            let results = [
+                ResultsCharset::Utf8mb4,
+                of(Charset::Latin1),
+                of(Charset::Utf16),
+                ResultsCharset::Own,
+                ResultsCharset::OwnAsBytes,
+            ];
+            results.map(|results| told(ty, computed, results))
+        };
+        let (latin1, utf16) = (named("latin1_swedish_ci"), named("utf16_general_ci"));
+        let text = |size, collation| SqlType::Text { size, collation };
+        let varchar = SqlType::VarChar { len: 10, collation: latin1 };
+        assert_eq!(all(varchar, false), [(255, 40), (8, 10), (54, 40), (8, 10), (63, 10)]);
+        let char = SqlType::Char { len: 5, collation: utf16 };
+        assert_eq!(all(char, false), [(255, 20), (8, 5), (54, 20), (54, 20), (63, 5)]);
+        let of_utf16 = text(LobSize::Medium, utf16);
+        let halves = 16_777_215 / 2;
+        let told = [(255, halves * 4), (8, halves), (54, halves * 4), (54, 16_777_215), (63, halves)];
+        assert_eq!(all(of_utf16, false), told);
+        const MOST: u32 = u32::MAX;
+        let long = text(LobSize::Long, latin1);
+        assert_eq!(all(long, false), [(255, MOST), (8, MOST), (54, MOST), (8, MOST), (63, MOST)]);
+        let long = text(LobSize::Long, Collation::DEFAULT);
+        let told = [(255, MOST), (8, MOST - 3), (54, MOST), (255, MOST - 3), (63, MOST - 3)];
+        assert_eq!(all(long, true), told);
+        let quarter = MOST / 4;
+        let told = [(255, MOST - 3), (8, quarter), (54, MOST - 3), (46, MOST), (63, quarter)];
+        assert_eq!(all(SqlType::Json, true), told);
+        assert_eq!(all(SqlType::Json, false), [(63, MOST); 5]);
+        assert_eq!(all(SqlType::INT, false), [(63, 11); 5]);
+        let members = Members::new(vec!["ä".into(), "b".into()], latin1).expect("distinct names");
+        assert_eq!(all(SqlType::Enum(members), false), [(255, 4), (8, 1), (54, 4), (8, 1), (63, 1)]);
+    }
 
     #[test]
     fn types_are_announced_as_mysql_does() {

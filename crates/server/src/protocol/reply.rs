@@ -1,7 +1,6 @@
 //! OK, EOF and error packets.
 
-use avocet_channel::{OkReply, SessionChange, Status};
-use avocet_types::collation::Charset;
+use avocet_channel::{OkReply, ResultsCharset, SessionChange, Status};
 use avocet_types::error::SqlError;
 
 use super::{CapabilityFlags, PacketBuf, StatusFlags, charset};
@@ -100,11 +99,11 @@ pub fn eof(out: &mut PacketBuf, warnings: u16, flags: StatusFlags) {
 
 /// An error. Before capabilities are known (a refused connection) there is no SQLSTATE in it.
 pub fn error(out: &mut PacketBuf, with_state: bool, error: &SqlError) {
-    error_in(out, with_state, error, None);
+    error_in(out, with_state, error, ResultsCharset::Utf8mb4);
 }
 
 /// As `error`, for a client that reads another character set than UTF-8.
-pub fn error_in(out: &mut PacketBuf, with_state: bool, error: &SqlError, results: Option<Charset>) {
+pub fn error_in(out: &mut PacketBuf, with_state: bool, error: &SqlError, results: ResultsCharset) {
     out.begin();
     out.put_u8(0xFF);
     out.put_u16(error.errno);

@@ -69,6 +69,7 @@ fn replication() -> Rowset {
             ("semi_sync", varchar(3)),
             ("semi_sync_obstacle", LONG_TEXT),
             ("channel", varchar(64)),
+            ("source_uuid", varchar(36)),
         ],
     )
 }
@@ -108,6 +109,7 @@ fn fill_source(session: &Session, status: ReplicaStatus, rows: &mut Rowset) {
         text(if status.semi_sync { "ON" } else { "OFF" }),
         optional(status.semi_sync_obstacle),
         text(status.channel),
+        text(status.source_uuid),
     ]);
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use avocet_channel::ResultsCharset;
 use avocet_engine::{AccountId, Durability};
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::collation::Charset;
@@ -80,15 +81,20 @@ pub(super) fn charset(value: &Value) -> Charset {
     Charset::by_name(text(value)).unwrap_or(Charset::Utf8mb4)
 }
 
-/// What a client sends, if that is not UTF-8; bytes are read as if they were.
+/// What a client sends, if that is not UTF-8.
 pub(super) fn client_charset(value: &Value) -> Option<Charset> {
-    Some(charset(value)).filter(|charset| !charset.is_utf8())
+    Some(charset(value)).filter(|charset| !matches!(charset, Charset::Utf8mb3 | Charset::Utf8mb4))
 }
 
-/// What a client gets, if that is not all of UTF-8; NULL and binary ask for text as it is.
-pub(super) fn results_charset(value: &Value) -> Option<Charset> {
-    let charset = if value.is_null() { Charset::Binary } else { charset(value) };
-    Some(charset).filter(|charset| !matches!(charset, Charset::Utf8mb4 | Charset::Binary))
+pub(super) fn results_charset(value: &Value) -> ResultsCharset {
+    if value.is_null() {
+        return ResultsCharset::Own;
+    }
+    match charset(value) {
+        Charset::Utf8mb4 => ResultsCharset::Utf8mb4,
+        Charset::Binary => ResultsCharset::OwnAsBytes,
+        other => ResultsCharset::Of(other),
+    }
 }
 
 /// `SET timestamp`, in microseconds.

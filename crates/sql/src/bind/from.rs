@@ -160,6 +160,9 @@ impl Binder<'_> {
             return Ok(found);
         }
         Err(match self.catalog.has_database(database) {
+            _ if database.eq_ignore_ascii_case("information_schema") => {
+                ErrorCode::UNKNOWN_TABLE.with(&[&name.name.name.to_uppercase(), &"information_schema"])
+            }
             true => ErrorCode::NO_SUCH_TABLE.with(&[&database, &name.name.name]),
             false => ErrorCode::BAD_DB_ERROR.with(&[&database]),
         })

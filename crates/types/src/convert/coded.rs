@@ -74,9 +74,18 @@ fn digits(text: &str, most: usize) -> Option<u64> {
     if plain { number.parse().ok() } else { None }
 }
 
-fn text<'t>(value: &'t Datum<'_>, from: &SqlType, context: &ConvertContext) -> Cow<'t, str> {
+/// Bytes are a name in the character set of the names.
+fn text<'t>(
+    value: &'t Datum<'_>,
+    from: &SqlType,
+    members: Members,
+    context: &ConvertContext,
+) -> Cow<'t, str> {
     match value {
         Datum::Str(text) => Cow::Borrowed(text),
+        Datum::Bytes(bytes) if let Ok(text) = members.collation().info().charset.decode(bytes) => {
+            Cow::Owned(text)
+        }
         other => text_of(other, from, context),
     }
 }
@@ -91,7 +100,7 @@ pub(super) fn to_enum<'v>(
     let number = match whole(value) {
         Some(number) => u64::try_from(number).ok().filter(|number| (1..=count).contains(number)),
         None => {
-            let text = text(value, from, context);
+            let text = text(value, from, members, context);
             // A file may have the numbers.
             let number = || digits(text.trim_end_matches(' '), ENUM_DIGITS).filter(|number| *number <= count);
             members.number(&text).or_else(number)
@@ -116,7 +125,7 @@ pub(super) fn to_set<'v>(
             (bits & members.mask(), bits & !members.mask() == 0)
         }
         None => {
-            let text = text(value, from, context);
+            let text = text(value, from, members, context);
             match members.bits(&text) {
                 (0, false) => match digits(&text, SET_DIGITS).filter(|bits| bits & !members.mask() == 0) {
                     Some(bits) => (bits, true),

@@ -7,7 +7,7 @@ use super::{
     ConvertContext, Read, StoreError, byte_limit, char_limit, read_datetime, read_time, round_double,
     temporal_to_integer, text_of,
 };
-use crate::collation::Charset;
+use crate::collation::{Charset, Collation};
 use crate::compare;
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
@@ -90,6 +90,9 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
             // Stored as a number is.
             Err(None) => (value, &SqlType::BIGINT_UNSIGNED),
         },
+        Datum::Str(text) if is_bytes_to(from, to) => {
+            (Datum::Bytes(text.into_owned().into_bytes().into()), &BYTES)
+        }
         value => (value, from),
     };
     if *from == SqlType::Json {
@@ -134,6 +137,15 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
         SqlType::Timestamp { fsp } => to_timestamp(&value, from, *fsp, context),
         SqlType::Time { fsp } => to_time(&value, from, *fsp, context),
     }
+}
+
+const BYTES: SqlType = SqlType::VarBinary { len: u32::MAX };
+
+/// Whether a text is a literal of a connection in `binary`, for a column whose bytes are not those of UTF-8: what is text to all
+/// expressions is stored as the bytes that the client sent.
+fn is_bytes_to(from: &SqlType, to: &SqlType) -> bool {
+    from.collation() == Some(Collation::BINARY)
+        && to.declared_collation().is_some_and(|collation| !collation.info().charset.is_utf8())
 }
 
 /// The document that a text is. Numbers and dates are none.

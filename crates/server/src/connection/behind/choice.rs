@@ -1,7 +1,7 @@
 //! Where a query runs: by its text, its session, what the source thinks it costs, and how fresh the data here is.
 
 use std::future::poll_fn;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use avocet_channel::Interruption;
 use avocet_session::api::{Freshness, Route, Routing, SessionFactory, SqlSession};
@@ -21,14 +21,11 @@ use crate::wire::WireError;
 
 /// What came of a search for a place.
 pub(super) enum Chosen {
-    /// The session here is like the source's, and the data is as fresh as it is to be.
-    Here(Noted),
+    /// The session here is like the source's: here or on a peer, where the data is as fresh as it is to be.
+    Replica(Noted),
     Source(Noted),
-    Error(SqlError),
     /// The connection to the source is gone.
     SourceLost(WireError),
-    /// The client is gone, or the connection was killed.
-    ClientLost,
 }
 
 /// What the journal is to say of a choice.
@@ -49,7 +46,7 @@ impl Noted {
 }
 
 /// How a wait for freshness ended.
-enum Waited {
+pub(super) enum Waited {
     Fresh,
     Late(Late),
     Killed,
@@ -219,31 +216,16 @@ impl<F: SessionFactory> Connection<F> {
             }
             Err(error) => return Chosen::SourceLost(error),
         }
-        let began = Instant::now();
-        let waited = self.wait_until_fresh(behind, &routing).await;
-        noted.waited = began.elapsed();
-        match waited {
-            Waited::Fresh => {}
-            Waited::Killed => return Chosen::Error(ErrorCode::QUERY_INTERRUPTED.with(&[])),
-            Waited::ClientLost => return Chosen::ClientLost,
-            Waited::Late(late) if routing.fails_when_late => {
-                return Chosen::Error(ErrorCode::UNKNOWN_ERROR.because(format!("Avocet: {late}")));
-            }
-            Waited::Late(late) => {
-                noted.why = late.to_string();
-                (noted.fell_back, noted.was_late) = (true, true);
-                return Chosen::Source(noted);
-            }
-        }
         noted.why = match routing.route {
             Route::Here => "avocet_route is here".into(),
             _ if cost < 1.0 => "avocet_route_cost asks for it".into(),
             _ => "the source would have more work with it".into(),
         };
-        Chosen::Here(noted)
+        Chosen::Replica(noted)
     }
 
-    async fn wait_until_fresh(&mut self, behind: &mut Behind, routing: &Routing) -> Waited {
+    /// Waits until what is visible here is as fresh as it is to be.
+    pub(super) async fn wait_until_fresh(&mut self, behind: &mut Behind, routing: &Routing) -> Waited {
         let front = behind.front.clone();
         let fresh = front.source.fresh(routing.freshness, behind.view.has_written, routing.patience);
         let line = self.wire.line.clone();
@@ -281,7 +263,7 @@ async fn why_not_read(
             None => quoted(table),
         };
         let definition = format!("SHOW CREATE TABLE {name}");
-        let definition = match behind.upstream.query(&charset::encode(&definition, client)).await {
+        let definition = match behind.upstream.query(&charset::encode_for(&definition, client)).await {
             Ok(rows) => {
                 rows.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten()).unwrap_or_default()
             }
@@ -296,7 +278,7 @@ async fn why_not_read(
             all.extend_from_slice(b", ");
             all.extend_from_slice(column);
         }
-        all.extend_from_slice(&charset::encode(&format!(" FROM {name}"), client));
+        all.extend_from_slice(&charset::encode_for(&format!(" FROM {name}"), client));
         match behind.upstream.query(&all).await {
             Ok(_) => {}
             Err(NoAnswer::Refused(error)) => return Ok(Some(format!("the source says: {}", error.message))),

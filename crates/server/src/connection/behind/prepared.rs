@@ -25,9 +25,9 @@ use crate::wire::WireError;
 /// A statement that the client has prepared.
 pub(super) struct Remote {
     pub text: String,
-    params: usize,
+    pub params: usize,
     /// As the client bound them last.
-    types: Vec<ParamType>,
+    pub types: Vec<ParamType>,
     /// The source has got these types, too.
     source_has_types: bool,
     /// Parts of its parameters came ahead: they are at the source.
@@ -187,7 +187,7 @@ impl<F: SessionFactory> Connection<F> {
             copied = slot.span.end as usize;
         }
         text.push_str(remote.text.get(copied..)?);
-        Some(charset::encode(&text, status.client).into_owned())
+        Some(charset::encode_for(&text, status.client).into_owned())
     }
 }
 

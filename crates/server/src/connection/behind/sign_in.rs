@@ -84,6 +84,8 @@ pub async fn sign_in<F: SessionFactory>(
                 statements: Default::default(),
                 texts: 0,
                 account: Account::new(shared.memory.clone()),
+                links: Vec::new(),
+                last_peer: None,
                 digest: Default::default(),
                 key: Vec::new(),
             };

@@ -11,9 +11,10 @@ use avocet_session::api::{Journal, Routed, SessionFactory, SqlSession, Statement
 use avocet_types::error::ErrorCode;
 
 use super::choice::{Chosen, Noted};
+use super::places::Asked;
 use super::{Behind, unasked};
 use crate::connection::commands::Ran;
-use crate::connection::{Connection, Cut, Next};
+use crate::connection::{Connection, Next};
 use crate::front::framer::Reply;
 use crate::front::shape::{Candidate, Effects, Place, Shape};
 use crate::protocol::charset;
@@ -85,7 +86,10 @@ impl<F: SessionFactory> Connection<F> {
         for is_known in [false, true] {
             match &shape.place {
                 Place::Here => break,
-                Place::WithLast if self.asks_here(behind, &shape) => break,
+                Place::WithLast if self.asks_here(behind, &shape) => match behind.last_peer.clone() {
+                    None => break,
+                    Some(peer) => return self.ask_last_peer(behind, &job, &peer).await,
+                },
                 Place::Source(_) if self.asks_here(behind, &shape) => {
                     let message = "Avocet: the statement before ran here, and the source cannot tell its FOUND_ROWS(), ROW_COUNT() or \
                                    warnings; SET avocet_route = 'source' before it";
@@ -153,49 +157,15 @@ impl<F: SessionFactory> Connection<F> {
             return self.pass_plainly(behind, job, shape, "it cannot be explained", began).await;
         };
         match self.choose(behind, candidate, &explained, has_key).await {
-            Chosen::Error(error) => {
-                self.reply_error(&error);
-                Ok(Next::Continue)
-            }
             Chosen::SourceLost(error) => Ok(self.lost_source(&error)),
-            Chosen::ClientLost => Ok(Next::Close),
             Chosen::Source(noted) => {
                 let next = self.pass_job(behind, job.clone(), &shape.effects).await;
                 self.note(behind, &job, false, noted, began);
                 next
             }
-            Chosen::Here(mut noted) => {
-                let ran = self.run_job(behind, &job).await?;
-                match &ran.outcome {
-                    Ok(Err(error)) if !ran.has_sent && !is_asked_for(error.errno) => {
-                        // The source may be able to, or gives the error that a client of MySQL expects.
-                        noted.why = format!("it cannot run here: {}", error.message);
-                        noted.fell_back = true;
-                        if has_key {
-                            behind.front.costs.refuse(&behind.key, &noted.why);
-                        }
-                        self.wire.out.clear();
-                        self.wire.out.set_sequence(1);
-                        let next = self.pass_job(behind, job.clone(), &shape.effects).await;
-                        self.note(behind, &job, false, noted, began);
-                        next
-                    }
-                    Err(Cut::Panicked) if !ran.has_sent => {
-                        self.session.recover();
-                        noted.why = "it panicked here; see the log".into();
-                        noted.fell_back = true;
-                        self.wire.out.clear();
-                        self.wire.out.set_sequence(1);
-                        let next = self.pass_job(behind, job.clone(), &shape.effects).await;
-                        self.note(behind, &job, false, noted, began);
-                        next
-                    }
-                    _ => {
-                        (behind.view.last_ran_here, behind.view.last_query_ran_here) = (true, true);
-                        self.note(behind, &job, true, noted, began);
-                        Ok(self.conclude(ran.outcome))
-                    }
-                }
+            Chosen::Replica(noted) => {
+                let routing = self.routing_of(candidate);
+                self.run_on_replica(behind, Asked { job, shape, has_key, began }, &routing, noted).await
             }
         }
     }
@@ -213,7 +183,7 @@ impl<F: SessionFactory> Connection<F> {
         }
     }
 
-    async fn run_job(&mut self, behind: &mut Behind, job: &Job) -> Result<Ran, WireError> {
+    pub(super) async fn run_job(&mut self, behind: &mut Behind, job: &Job) -> Result<Ran, WireError> {
         self.outer_status = Some(behind.upstream.status);
         if let Job::Execute(_, id) = job
             && let Err(error) = self.prepare_here(behind, *id).await
@@ -261,7 +231,7 @@ impl<F: SessionFactory> Connection<F> {
         next
     }
 
-    async fn pass_job(
+    pub(super) async fn pass_job(
         &mut self,
         behind: &mut Behind,
         job: Job,
@@ -273,7 +243,7 @@ impl<F: SessionFactory> Connection<F> {
         }
     }
 
-    fn note(&self, behind: &Behind, job: &Job, ran_here: bool, noted: Noted, began: Instant) {
+    pub(super) fn note(&self, behind: &Behind, job: &Job, ran_here: bool, noted: Noted, began: Instant) {
         let text = match job {
             Job::Query(packet) => self.text_of(packet.clone()).unwrap_or_default(),
             Job::Execute(_, id) => behind.statements.get(id).map_or("", |remote| &remote.text).into(),
@@ -303,6 +273,6 @@ impl<F: SessionFactory> Connection<F> {
 }
 
 /// Errors that somebody has asked for: KILL, and limits of time. They are the statement's end wherever it runs.
-fn is_asked_for(errno: u16) -> bool {
+pub(super) fn is_asked_for(errno: u16) -> bool {
     errno == ErrorCode::QUERY_INTERRUPTED.with(&[]).errno || errno == 3024
 }

@@ -135,7 +135,12 @@ impl Typer {
             ArgClass::Text => self.text(arg),
             ArgClass::Chars => {
                 let text = self.text(arg);
-                if text.ty.is_bytes() { self.under_collation(text, self.connection_collation) } else { text }
+                // Bytes are read as text, also where literals are bytes.
+                match (text.ty.is_bytes(), self.connection_collation) {
+                    (false, _) => text,
+                    (true, Collation::BINARY) => self.under_collation(text, Collation::UTF8MB4_BIN),
+                    (true, connection) => self.under_collation(text, connection),
+                }
             }
             ArgClass::Encoded => self.encoded(self.text(arg)),
             ArgClass::Int => match ValueClass::of(&arg.ty) {

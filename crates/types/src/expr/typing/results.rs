@@ -364,12 +364,38 @@ pub(crate) fn len_base64(args: &[Expr]) -> u64 {
     chars + chars / 76
 }
 
-/// A specifier gives at most nine or so characters for its two.
 pub(crate) fn len_date_format(args: &[Expr]) -> u64 {
     match args.get(1).and_then(Expr::as_literal) {
-        Some(Datum::Str(format)) => format.chars().count() as u64 * 10,
+        Some(Datum::Str(format)) => longest_formatted(format),
         _ => args.get(1).map_or(0, |arg| text_len(&arg.ty)).saturating_mul(10).min(1024),
     }
+}
+
+/// How many characters MySQL allows for what a format gives: names of days and months may be of any language.
+fn longest_formatted(format: &str) -> u64 {
+    let mut length = 0;
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        length += match (c, (c == '%').then(|| chars.next()).flatten()) {
+            (_, Some('M' | 'W')) => 64,
+            (_, Some('a' | 'b')) => 32,
+            (_, Some('r')) => 11,
+            (_, Some('T')) => 8,
+            (_, Some('H' | 'k')) => 7,
+            (_, Some('f')) => 6,
+            (_, Some('D' | 'Y' | 'x' | 'X')) => 4,
+            (_, Some('j')) => 3,
+            (
+                _,
+                Some(
+                    'U' | 'u' | 'v' | 'V' | 'y' | 'm' | 'd' | 'h' | 'i' | 'I' | 'l' | 'p' | 'S' | 's' | 'c'
+                    | 'e',
+                ),
+            ) => 2,
+            _ => 1,
+        };
+    }
+    length
 }
 
 /// A string that a document has or is.
