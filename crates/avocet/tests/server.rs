@@ -202,8 +202,8 @@ fn texts_come_and_go_in_the_bytes_of_their_columns() {
     for prepared in [false, true] {
         conn.query_drop("SET NAMES binary").expect("binary");
         conn.query_drop("DELETE FROM b").expect("empty");
-        let rows: Vec<(u32, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>)> =
-            conn.query("SELECT id, l, u, m, e, s FROM a").expect("rows");
+        type Row = (u32, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>);
+        let rows: Vec<Row> = conn.query("SELECT id, l, u, m, e, s FROM a").expect("rows");
         for (id, l, u, m, e, s) in rows {
             if prepared {
                 let sql = "INSERT INTO b (id, l, u, m, e, s) VALUES (?, ?, ?, ?, ?, ?)";
