@@ -46,6 +46,9 @@ pub fn run(options: &Options, seed: u64) -> Result<()> {
         })?;
         println!("round {round}: {lives:.2?}, {what}; {compared}");
     }
+    if options.peers > 0 && all.of_peers == 0 {
+        all.add(transfers::long_at_once(&stage.pair.front_options())?);
+    }
     println!(
         "{} answers were right, {} of them known to be Avocet's, {} of a peer; {} connections were lost",
         all.answers, all.here, all.of_peers, all.lost

@@ -174,6 +174,39 @@ pub fn sum(front: OptsBuilder, seed: u64, stop: &AtomicBool) -> Result<Seen> {
     Ok(seen)
 }
 
+/// Has queries that take long run at once, until some of them have run on a peer.
+pub fn long_at_once(front: &OptsBuilder) -> Result<Seen> {
+    const LONG: &str =
+        "SELECT CAST(SUM(a.balance) AS SIGNED) FROM r.money a JOIN r.money b JOIN r.money c JOIN r.money d
+                        WHERE b.balance + c.balance + d.balance > -1000000";
+    let one = || -> Result<Seen> {
+        let mut session = Session::open(front.clone(), "avocet_route = 'here'")?;
+        let mut seen = Seen::default();
+        seen.answers += 1;
+        let sum: Option<i64> = session.conn.query_first(LONG)?;
+        if sum != Some(MONEY * ACCOUNTS.pow(3)) {
+            return Err(Error::Check(format!("a query at a peer's side gives {sum:?}")));
+        }
+        seen.count(session.routed()?);
+        Ok(seen)
+    };
+    // A peer that was killed rests for a second after the last attempt to reach it.
+    let begin = Instant::now();
+    let mut all = Seen::default();
+    while all.of_peers == 0 && begin.elapsed() < Duration::from_secs(30) {
+        std::thread::scope(|scope| {
+            let sessions: Vec<_> = (0..3).map(|_| scope.spawn(one)).collect();
+            for session in sessions {
+                all.add(
+                    session.join().unwrap_or_else(|_| Err(Error::Setup("a session has panicked".into())))?,
+                );
+            }
+            Ok::<(), Error>(())
+        })?;
+    }
+    Ok(all)
+}
+
 /// Asks Avocet itself for all the money, until told to stop. While the table is copied anew, there is no answer.
 pub fn sum_of_copy(copy: OptsBuilder, stop: &AtomicBool) -> Result<Seen> {
     let mut seen = Seen::default();
