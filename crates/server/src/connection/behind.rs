@@ -53,8 +53,9 @@ pub(super) struct Behind {
     account: Account,
     /// The client's sessions on peers.
     links: Vec<Link>,
-    /// Where the last query ran that did not run on the source, if it was a peer.
+    /// Of the last statement, and of the last query, that did not run on the source: the peer, if one ran it.
     last_peer: Option<Arc<Peer>>,
+    last_query_peer: Option<Arc<Peer>>,
     /// Used again for each statement.
     digest: Digest,
     key: Vec<u8>,

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// A peer that could not be used is left alone for so long.
+/// A peer that could not be used is left alone for so long, then twice as long, and so on up to the most.
 const REST: Duration = Duration::from_secs(1);
+const MOST_REST: Duration = Duration::from_secs(30);
 
 /// Where a peer listens, and the account there that reads for everybody: a front asks the source who may read what.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,33 +25,50 @@ pub(crate) struct Peer {
     pub account: PeerAccount,
     /// Queries that run there for this front.
     running: AtomicUsize,
-    /// Until when nobody tries.
-    away_until: Mutex<Option<Instant>>,
+    away: Mutex<Away>,
     /// All that had been committed at the source at this moment is visible there.
     fresh_as_of: Mutex<Option<Instant>>,
 }
 
+/// Of a peer that could not be used: until when nobody tries, and how long that is.
+#[derive(Default)]
+struct Away {
+    until: Option<Instant>,
+    rest: Duration,
+}
+
 impl Peer {
     fn new(account: PeerAccount) -> Self {
-        Self {
-            account,
-            running: AtomicUsize::new(0),
-            away_until: Mutex::new(None),
-            fresh_as_of: Mutex::new(None),
-        }
+        Self { account, running: AtomicUsize::new(0), away: Mutex::default(), fresh_as_of: Mutex::new(None) }
     }
 
     /// It could not be reached, or it does not follow any more.
     pub fn failed(&self, why: &dyn std::fmt::Display) {
-        let mut away = self.away_until.lock();
-        if away.is_none_or(|until| until < Instant::now()) {
-            tracing::warn!(peer = %self, %why, "a peer cannot be used");
+        let mut away = self.away.lock();
+        match away.rest.is_zero() {
+            true => tracing::warn!(peer = %self, %why, "a peer cannot be used"),
+            false => tracing::debug!(peer = %self, %why, "a peer still cannot be used"),
         }
-        *away = Some(Instant::now() + REST);
+        away.rest = (away.rest * 2).clamp(REST, MOST_REST);
+        away.until = Some(Instant::now() + away.rest);
+        // One that begins anew may have less than it has shown.
+        *self.fresh_as_of.lock() = None;
     }
 
+    /// It has answered.
+    pub fn worked(&self) {
+        let mut away = self.away.lock();
+        if !away.rest.is_zero() {
+            tracing::info!(peer = %self, "a peer can be used again");
+            *away = Away::default();
+        }
+    }
+
+    /// Whether nobody should try: it rests, or somebody finds out just now whether it is back.
     fn is_away(&self) -> bool {
-        self.away_until.lock().is_some_and(|until| until > Instant::now())
+        let away = self.away.lock();
+        let is_tried = !away.rest.is_zero() && self.running.load(Ordering::Relaxed) > 0;
+        is_tried || away.until.is_some_and(|until| until > Instant::now())
     }
 
     pub fn note_fresh(&self, as_of: Instant) {
@@ -159,7 +177,16 @@ mod tests {
         let peers = peers(&[1, 2]);
         peers.peers[0].failed(&"no route");
         assert_eq!(order(&peers), [0, 2]);
-        *peers.peers[0].away_until.lock() = Some(Instant::now());
+        peers.peers[0].away.lock().until = Some(Instant::now());
+        assert_eq!(order(&peers), [0, 1, 2]);
+        // One query finds out whether it is back.
+        let one = Replica::Peer(peers.peers[0].clone());
+        let tried = peers.begin(&one);
+        assert_eq!(order(&peers), [0, 2]);
+        drop(tried);
+        peers.peers[0].failed(&"no route");
+        assert_eq!(peers.peers[0].away.lock().rest, REST * 2);
+        peers.peers[0].worked();
         assert_eq!(order(&peers), [0, 1, 2]);
     }
 

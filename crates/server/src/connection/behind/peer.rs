@@ -16,6 +16,7 @@ use super::{Behind, unasked};
 use crate::connection::{Connection, Next};
 use crate::front::framer::{Framer, Reply, Step};
 use crate::front::peers::Peer;
+use crate::front::shape::Shape;
 use crate::front::upstream::{NoAnswer, Upstream, read_error};
 use crate::front::view::Settings;
 use crate::front::{Front, Late, login};
@@ -31,6 +32,8 @@ const STATEMENT_AT: std::ops::Range<usize> = 1..5;
 const WELL_FOR: Duration = Duration::from_secs(1);
 /// So long a peer may take to let this server in.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Larger commands are not sent to peers: one with parameters is copied for that.
+const MOST_SENT: usize = 1 << 20;
 /// So much of a reply is gathered before it is written.
 const GATHERED: usize = 64 * 1024;
 
@@ -51,6 +54,16 @@ pub(super) struct Link {
     well_since: Option<Instant>,
 }
 
+impl Behind {
+    /// The peer that has what a statement asks for of the one before.
+    pub(super) fn peer_asked(&self, shape: &Shape) -> Option<Arc<Peer>> {
+        match shape.asks_found_rows {
+            true => self.last_query_peer.clone(),
+            false => self.last_peer.clone(),
+        }
+    }
+}
+
 impl Link {
     /// The client has closed a prepared statement.
     pub fn forget(&mut self, id: u32) {
@@ -69,6 +82,8 @@ pub(super) enum Tried {
     /// It cannot be had there, and hardly anywhere else.
     Refused(String),
     Failed(String),
+    /// The peer is gone, before the client has got anything.
+    Lost(String),
 }
 
 /// Why a peer cannot run a query.
@@ -110,24 +125,42 @@ impl<F: SessionFactory> Connection<F> {
         {
             return Ok(Tried::Failed("a transaction is open".into()));
         }
+        let (Job::Query(packet) | Job::Execute(packet, _)) = job;
+        if packet.len() > MOST_SENT {
+            return Ok(Tried::Failed("it is too long for a peer".into()));
+        }
+        // A session that was there may have ended with the peer that is there again.
+        let known = behind.links.iter().any(|link| Arc::ptr_eq(&link.peer, peer));
+        match self.try_link(behind, job, peer, routing).await? {
+            Tried::Lost(_) if known => {}
+            tried => return Ok(tried),
+        }
+        self.try_link(behind, job, peer, routing).await
+    }
+
+    async fn try_link(
+        &mut self,
+        behind: &mut Behind,
+        job: &Job,
+        peer: &Arc<Peer>,
+        routing: &Routing,
+    ) -> Result<Tried, WireError> {
         let interrupt = self.registration.interrupt.clone();
         let ready = tokio::select! {
             biased;
-            ready = self.ready(behind, job, peer, routing) => ready,
+            ready = tokio::time::timeout(routing.patience + PATIENCE, self.ready(behind, job, peer, routing)) => {
+                ready.unwrap_or_else(|_| Err(Unready::Lost("it does not answer".into())))
+            }
             Interruption::Statement = interrupt.raised() => return Ok(Tried::Killed),
         };
         let (mut link, payload) = match ready {
             Ok(ready) => ready,
             Err(Unready::Late(late)) => return Ok(Tried::Late(late)),
             Err(Unready::Refused(why)) => return Ok(Tried::Failed(format!("{peer}: {why}"))),
-            Err(Unready::Lost(why)) => {
-                peer.failed(&why);
-                return Ok(Tried::Failed(format!("{peer}: {why}")));
-            }
+            Err(Unready::Lost(why)) => return Ok(Tried::Lost(why)),
         };
         if let Err(error) = link.upstream.send(&payload).await {
-            peer.failed(&error);
-            return Ok(Tried::Failed(format!("{peer}: {error}")));
+            return Ok(Tried::Lost(error.to_string()));
         }
         match self.await_first(behind, &mut link).await {
             First::Reply => {}
@@ -140,10 +173,9 @@ impl<F: SessionFactory> Connection<F> {
                 behind.links.push(link);
                 return Ok(Tried::Failed(format!("{peer}: {}", error.message)));
             }
-            First::Lost(error) => {
-                peer.failed(&error);
-                return Ok(Tried::Failed(format!("{peer}: {error}")));
-            }
+            First::Lost(error) => return Ok(Tried::Lost(error.to_string())),
+            // The connection is given up, which ends the query there, too.
+            First::Deaf => return Ok(Tried::Killed),
             First::SourceLost => return Ok(Tried::Gone),
         }
         let next = self.pass_from(behind, &mut link).await?;
@@ -212,10 +244,8 @@ impl<F: SessionFactory> Connection<F> {
             link.applied = Some(settings);
         }
         wait_until_fresh(&front, &mut link, routing).await?;
-        if !matches!(routing.freshness, Freshness::Any) {
-            // What is visible here may be older than what the session sees now.
-            behind.view.has_written = true;
-        }
+        // What is visible here may be older than what the session sees now.
+        behind.view.has_written = true;
         let payload = self.payload_for(behind, &mut link, job).await?;
         Ok((link, payload))
     }
@@ -286,8 +316,9 @@ impl<F: SessionFactory> Connection<F> {
     /// Waits for the begin of a reply, as long as the query takes.
     async fn await_first(&mut self, behind: &mut Behind, link: &mut Link) -> First {
         let interrupt = self.registration.interrupt.clone();
-        let mut is_killed = false;
+        let mut killed: Option<tokio::time::Instant> = None;
         loop {
+            let deaf = killed.map(|at| at + PATIENCE);
             if let Some(first) = first_of(&mut link.upstream) {
                 return first;
             }
@@ -299,10 +330,11 @@ impl<F: SessionFactory> Connection<F> {
                     }
                 }
                 () = unasked(Some(&mut *behind)) => return First::SourceLost,
-                Interruption::Statement = interrupt.raised(), if !is_killed => {
-                    is_killed = true;
+                Interruption::Statement = interrupt.raised(), if killed.is_none() => {
+                    killed = Some(tokio::time::Instant::now());
                     self.kill(&behind.front, link);
                 }
+                () = at(deaf) => return First::Deaf,
             }
         }
     }
@@ -311,7 +343,8 @@ impl<F: SessionFactory> Connection<F> {
     async fn pass_from(&mut self, behind: &mut Behind, link: &mut Link) -> Result<Next, WireError> {
         let mut framer = Framer::new(Reply::Results, link.upstream.deprecates_eof());
         let interrupt = self.registration.interrupt.clone();
-        let (mut has_passed, mut is_killed) = (false, false);
+        let mut has_passed = false;
+        let mut killed: Option<tokio::time::Instant> = None;
         loop {
             let unread = link.upstream.wire.input.unread();
             let step = framer.look(unread)?;
@@ -344,10 +377,11 @@ impl<F: SessionFactory> Connection<F> {
                 }
                 flushed = self.wire.flush(), if is_waiting => flushed?,
                 () = unasked(Some(&mut *behind)) => return Ok(Next::Close),
-                Interruption::Statement = interrupt.raised(), if !is_killed => {
-                    is_killed = true;
+                Interruption::Statement = interrupt.raised(), if killed.is_none() => {
+                    killed = Some(tokio::time::Instant::now());
                     self.kill(&behind.front, link);
                 }
+                () = at(killed.map(|at| at + PATIENCE)) => return Ok(Next::Close),
             }
         }
         link.upstream.wire.rest();
@@ -443,11 +477,21 @@ async fn prepare(upstream: &mut Upstream, text: &[u8]) -> Result<u32, Unready> {
     }
 }
 
+/// Returns at that moment.
+async fn at(moment: Option<tokio::time::Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// How a reply begins.
 enum First {
     Reply,
     Error(SqlError),
     Lost(WireError),
+    /// It was killed, and the peer does not say so.
+    Deaf,
     /// KILL at the source ends its connection, and so this one; the peer notices that its client is gone.
     SourceLost,
 }

@@ -42,19 +42,28 @@ impl<F: SessionFactory> Connection<F> {
             let running = front.peers.begin(&place);
             let tried = match &place {
                 Replica::Here => self.try_here(behind, &asked, routing, &mut noted).await?,
-                Replica::Peer(peer) => self.try_peer(behind, &asked.job, peer, routing).await?,
+                Replica::Peer(peer) => {
+                    let tried = self.try_peer(behind, &asked.job, peer, routing).await?;
+                    match &tried {
+                        Tried::Lost(why) => peer.failed(why),
+                        Tried::Done(_) => peer.worked(),
+                        _ => {}
+                    }
+                    tried
+                }
             };
             drop(running);
             match tried {
                 Tried::Done(next) => {
                     (behind.view.last_ran_here, behind.view.last_query_ran_here) = (true, true);
-                    behind.last_peer = match place {
+                    let peer = match place {
                         Replica::Here => None,
                         Replica::Peer(peer) => {
                             noted.why = format!("{}; on the peer {peer}", noted.why);
                             Some(peer)
                         }
                     };
+                    (behind.last_peer, behind.last_query_peer) = (peer.clone(), peer);
                     self.note(behind, &asked.job, true, noted, asked.began);
                     return Ok(next);
                 }
@@ -69,7 +78,7 @@ impl<F: SessionFactory> Connection<F> {
                     (failed, is_refused) = (Some(why), true);
                     break;
                 }
-                Tried::Failed(why) => failed = Some(why),
+                Tried::Failed(why) | Tried::Lost(why) => failed = Some(why),
             }
         }
         noted.was_late = late.is_some();
@@ -77,7 +86,8 @@ impl<F: SessionFactory> Connection<F> {
             self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(format!("Avocet: {late}")));
             return Ok(Next::Continue);
         }
-        if let Some(why) = failed.or(late.map(|late| late.to_string())) {
+        let late = late.map(|late| late.to_string()).filter(|_| !is_refused);
+        if let Some(why) = late.or(failed) {
             noted.why = why;
         }
         noted.fell_back = true;

@@ -86,6 +86,7 @@ pub async fn sign_in<F: SessionFactory>(
                 account: Account::new(shared.memory.clone()),
                 links: Vec::new(),
                 last_peer: None,
+                last_query_peer: None,
                 digest: Default::default(),
                 key: Vec::new(),
             };

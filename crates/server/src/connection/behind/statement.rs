@@ -86,7 +86,7 @@ impl<F: SessionFactory> Connection<F> {
         for is_known in [false, true] {
             match &shape.place {
                 Place::Here => break,
-                Place::WithLast if self.asks_here(behind, &shape) => match behind.last_peer.clone() {
+                Place::WithLast if self.asks_here(behind, &shape) => match behind.peer_asked(&shape) {
                     None => break,
                     Some(peer) => return self.ask_last_peer(behind, &job, &peer).await,
                 },
@@ -136,6 +136,10 @@ impl<F: SessionFactory> Connection<F> {
             return Ok(self.lost_source(&error));
         }
         let ran = self.run_job(behind, &job).await?;
+        // FOUND_ROWS() and warnings are asked for by statements that leave them as they are.
+        if !matches!(shape.place, Place::WithLast) {
+            behind.last_peer = None;
+        }
         behind.view.last_ran_here = true;
         Ok(self.conclude(ran.outcome))
     }
