@@ -1,4 +1,4 @@
-//! `bench/run attach`: Avocet follows a real MySQL 9.7 and stands before it, or follows a real MariaDB. Rounds of random definitions and changes with kills of
+//! `bench/run attach`: Avocet follows a real MySQL 9.7 or MariaDB and stands before it. Rounds of random definitions and changes with kills of
 //! either server: at quiet points every table is compared by value, and sessions through the front check what they see all the time.
 //! Then what the front costs and gains, and how fast tables are copied and missed changes are made up for.
 
@@ -30,6 +30,7 @@ use crate::options::Common;
 use crate::report::Report;
 use crate::rival::Rival;
 use crate::value::now_micros;
+pub use pair::MARIADB;
 use pair::{Pair, Source, connect};
 
 #[derive(Args, Clone)]

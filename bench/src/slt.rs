@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use crate::attach::MARIADB;
 use crate::cache::Scratch;
 use crate::error::{Error, IoContext, Result};
 use crate::rival::avocet::Avocet;
@@ -28,6 +29,8 @@ enum Target {
     Mariadb,
     /// Avocet before a MySQL that it follows
     Front,
+    /// Avocet before a MariaDB that it follows: answers are compared with those of another MariaDB
+    FrontMariadb,
 }
 
 #[derive(Args, Clone)]
@@ -84,6 +87,7 @@ pub fn command(options: &Options) -> Result<()> {
     let scratch = Scratch::new("slt")?;
     // It lives as long as what stands before it.
     let mut source = None;
+    let mut oracle = None;
     let launch: Box<dyn Launch> = match options.target {
         _ if options.record => Box::new(Mysql9::fetch()?.with_zones()?),
         Target::Avocet => Box::new(Avocet::find(&watched(&options.serve_option))?),
@@ -94,6 +98,12 @@ pub fn command(options: &Options) -> Result<()> {
             let before = source.insert(Server::start(mysql, &scratch.path().join("source"))?);
             Box::new(Front::before(before.port(), &options.serve_option)?)
         }
+        Target::FrontMariadb => {
+            let mariadb = Box::new(MariaDb::fetch()?.with(&MARIADB));
+            let before = source.insert(Server::start(mariadb, &scratch.path().join("source"))?);
+            oracle = Some(Server::start(Box::new(MariaDb::fetch()?), &scratch.path().join("oracle"))?);
+            Box::new(Front::before(before.port(), &options.serve_option)?)
+        }
     };
     let mut files = Vec::new();
     for path in &options.paths {
@@ -101,7 +111,10 @@ pub fn command(options: &Options) -> Result<()> {
     }
     files.sort();
     let mut server = Server::start(launch, scratch.path())?;
-    if options.record { record(&mut server, &files) } else { check(&mut server, &files, options) }
+    match options.record {
+        true => record(&mut server, &files),
+        false => check(&mut server, oracle.as_mut(), &files, options),
+    }
 }
 
 fn record(server: &mut Server, files: &[PathBuf]) -> Result<()> {
@@ -114,21 +127,32 @@ fn record(server: &mut Server, files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()> {
+/// `oracle`: who says what is right, if not the files do.
+fn check(
+    server: &mut Server,
+    mut oracle: Option<&mut Server>,
+    files: &[PathBuf],
+    options: &Options,
+) -> Result<()> {
     if let Some(setup) = &options.setup {
         mysql::prelude::Queryable::query_drop(&mut mysql::Conn::new(server.options())?, setup)?;
     }
     let mode = Mode { binary: options.binary, restart: options.restart };
     let mut differences = match options.target {
         Target::Avocet | Target::Front => Differences::read(&options.differences)?,
-        Target::Mysql | Target::Mariadb => Differences::default(),
+        Target::Mysql | Target::Mariadb | Target::FrontMariadb => Differences::default(),
     };
     if let Some(more) = &options.more_differences {
         differences.add(more)?;
     }
     let (mut statements, mut failed) = (0, 0);
     for path in files {
-        let parsed = read(path)?;
+        let mut parsed = read(path)?;
+        if let Some(oracle) = &mut oracle {
+            let name = oracle.name();
+            parsed.items.retain(|item| !matches!(item, file::Item::Record(record) if !record.runs_on(name)));
+            parsed = runner::record(oracle, &parsed)?;
+        }
         let (ran, failures) = match runner::check(server, &parsed, mode, !options.ignore_types) {
             Ok(outcome) => outcome,
             Err(e) => {
@@ -152,6 +176,9 @@ fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()
         files.len(),
         server.name()
     );
+    if matches!(options.target, Target::Front | Target::FrontMariadb) {
+        println!("{} queries ran on Avocet", ran_on_avocet(server)?);
+    }
     if options.update_differences {
         return differences.write(&options.differences);
     }
@@ -159,6 +186,18 @@ fn check(server: &mut Server, files: &[PathBuf], options: &Options) -> Result<()
     gone.iter().for_each(|entry| println!("no difference any more, take it off the list: {entry}"));
     failed += gone.len();
     if failed == 0 { Ok(()) } else { Err(Error::Check(format!("{failed} SQL tests failed"))) }
+}
+
+/// How many queries a front has had run on Avocet; none is an error.
+fn ran_on_avocet(server: &Server) -> Result<u64> {
+    const COUNT: &str = "SELECT CAST(value AS UNSIGNED) FROM avocet.metrics \
+        WHERE name = 'avocet_routed_total' AND labels LIKE '%avocet%'";
+    let mut conn = mysql::Conn::new(server.options())?;
+    let count: Option<u64> = mysql::prelude::Queryable::query_first(&mut conn, COUNT)?;
+    match count.unwrap_or_default() {
+        0 => Err(Error::Check("no query ran on Avocet".into())),
+        count => Ok(count),
+    }
 }
 
 fn show(path: &Path, failure: &Failure) {

@@ -1,4 +1,4 @@
-//! A real MySQL or MariaDB, an Avocet that follows it, and the front through which clients reach both, if the source is a MySQL.
+//! A real MySQL or MariaDB, an Avocet that follows it, and the front through which clients reach both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,10 +27,6 @@ pub enum Source {
 }
 
 impl Source {
-    pub fn is_mysql(self) -> bool {
-        self != Self::Mariadb
-    }
-
     /// What asks it for all that it has committed.
     fn executed(self) -> &'static str {
         match self {
@@ -41,7 +37,7 @@ impl Source {
 }
 
 /// What a source has to have, beside what all rivals get. Commits need not survive a power cut here, but a kill.
-const MARIADB: [&str; 7] = [
+pub const MARIADB: [&str; 7] = [
     "--log-bin=binlog",
     "--server-id=1",
     "--binlog-format=ROW",
@@ -173,7 +169,7 @@ impl Pair {
         peers: u64,
     ) -> Result<Self> {
         let binary = avocet::binary()?;
-        let front = if kind.is_mysql() { Some(free_port()?) } else { None };
+        let front = Some(free_port()?);
         let start = |front, options, name: &str| {
             let attach = Attach { binary: binary.clone(), source: source.port(), front, options };
             Server::start(Box::new(attach), &folder.join(name))
@@ -190,9 +186,6 @@ impl Pair {
     }
 
     fn wait_for_front(&self) -> Result<()> {
-        if self.front.is_none() {
-            return Ok(());
-        }
         let begin = Instant::now();
         loop {
             match Conn::new(self.front_options()) {

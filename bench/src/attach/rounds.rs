@@ -97,20 +97,14 @@ impl Stage {
                 .map(|(seed, options)| scope.spawn(move || transfers::transfer(options, seed, stop)))
                 .collect();
             let sums = sums.into_iter().map(|seed| {
-                let (front, copy) = (front.clone(), copy.clone());
-                scope.spawn(move || match kind {
-                    Source::Mysql | Source::MysqlPlain => transfers::sum(front, seed, stop),
-                    Source::Mariadb => transfers::sum_of_copy(copy, stop),
-                })
+                let front = front.clone();
+                scope.spawn(move || transfers::sum(front, seed, stop))
             });
+            let copied = scope.spawn(move || transfers::sum_of_copy(copy, stop));
             let sums: Vec<_> = sums.collect();
             let noters = noters.into_iter().zip(&mut *notes).zip(0..).map(|((seed, noted), id)| {
                 let front = front.clone();
-                scope.spawn(move || match kind {
-                    Source::Mysql | Source::MysqlPlain => transfers::note(front, id, seed, noted, stop),
-                    // Nobody finds what they have written but there.
-                    Source::Mariadb => Ok(Seen::default()),
-                })
+                scope.spawn(move || transfers::note(front, id, seed, noted, stop))
             });
             let noters: Vec<_> = noters.collect();
             let outcome = disturb(pair, options, random, tables, lives, &mut what);
@@ -123,6 +117,7 @@ impl Stage {
             let seen: Vec<_> = sums
                 .into_iter()
                 .chain(noters)
+                .chain([copied])
                 .map(|session| {
                     session.join().unwrap_or_else(|_| Err(Error::Setup("a session has panicked".into())))
                 })

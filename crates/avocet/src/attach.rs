@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use avocet_replicate::source::{self, Flavor, check};
+use avocet_replicate::source::{self, check};
 use avocet_replicate::{Attachment, Pattern, Patterns};
 use avocet_server::{PeerAccount, Source};
 use avocet_session::Database;
@@ -138,10 +138,6 @@ impl Following {
     }
 }
 
-/// A MariaDB answers some queries otherwise than a MySQL, and so than Avocet.
-const WITHOUT_FRONT: &str = "--front stands before a MySQL, and the server is a MariaDB, whose answers are not a MySQL's in all things: \
-    start without --front, and connect to --listen for analytical queries";
-
 fn begin(
     args: &Args,
     opts: Opts,
@@ -156,12 +152,6 @@ fn begin(
         true => connect(&opts),
         false => connect(&patient(&opts)),
     };
-    // One that does not answer is what it was.
-    let is_mariadb =
-        connected.as_ref().map_or(Attachment::is_of_mariadb(engine), |conn| conn.flavor == Flavor::MariaDb);
-    if args.front.is_some() && is_mariadb {
-        return Err(WITHOUT_FRONT.into());
-    }
     match connected.and_then(|mut conn| Ok(check(&mut conn, &patterns)?)) {
         Ok(report) if report.is_fatal() => {
             return Err(format!("the server cannot be followed as it is\n{report}").into());

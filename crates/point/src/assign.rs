@@ -8,7 +8,7 @@ use avocet_types::rules::evaluate;
 use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, RowRules, TableDef, Value};
 
 use super::{
-    Refusal, Run, convert_context, implicit_default, note_stored, note_updated, now, rules_of,
+    Refusal, Run, convert_context, implicit_default, no_default, note_stored, note_updated, now, rules_of,
     unstated_default,
 };
 
@@ -214,7 +214,7 @@ pub fn default_of(column: &ColumnDef, ctx: &EvalContext) -> Result<Value, SqlErr
         Some(DefaultValue::Now) => Ok(now(&column.ty, ctx.statement_time_micros, ctx.time_zone)),
         Some(DefaultValue::Expr(_)) => Ok(Datum::Null),
         None if column.nullable => Ok(Datum::Null),
-        None => missing_default(column, ctx, true),
+        None | Some(DefaultValue::Dropped) => missing_default(column, ctx, true),
     }
 }
 
@@ -293,7 +293,7 @@ pub fn missing_default(column: &ColumnDef, ctx: &EvalContext, warns: bool) -> Re
         return Ok(value);
     }
     let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
-    let value = implicit_default(&column.ty).filter(|_| !ctx.is_strict());
+    let value = no_default(column).filter(|_| !ctx.is_strict());
     let Some(value) = value else { return Err(missing) };
     if warns {
         ctx.push_warning(Warning { errno: missing.errno, message: missing.message, note: false });

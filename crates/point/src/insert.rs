@@ -332,11 +332,22 @@ pub fn implicit_default(ty: &SqlType) -> Option<Value> {
     })
 }
 
-/// What a column that is NOT NULL gets without a DEFAULT, in any mode: of an ENUM the first member.
+/// What a column gets that has no DEFAULT, in any mode: an ENUM that is NOT NULL its first member.
 pub const fn unstated_default(column: &ColumnDef) -> Option<Value> {
     match column.ty {
-        SqlType::Enum(_) if !column.nullable && column.default.is_none() => Some(Datum::UInt(1)),
+        SqlType::Enum(_) if column.has_no_default() => match column.nullable {
+            true => Some(Datum::Null),
+            false => Some(Datum::UInt(1)),
+        },
         _ => None,
+    }
+}
+
+/// What a column gets that has no default and is given no value, out of strict mode; `None` where there is nothing to give.
+pub fn no_default(column: &ColumnDef) -> Option<Value> {
+    match column.nullable {
+        true => Some(Datum::Null),
+        false => implicit_default(&column.ty),
     }
 }
 
@@ -667,10 +678,7 @@ impl Insert {
 
     /// Whether a column has no value if it is given none.
     fn misses(&self, at: usize, column: &ColumnDef) -> bool {
-        column.default.is_none()
-            && column.generated.is_none()
-            && !column.nullable
-            && self.auto_increment != Some(at)
+        column.has_no_default() && column.generated.is_none() && self.auto_increment != Some(at)
     }
 
     /// What values that use the column see as long as it is not given.

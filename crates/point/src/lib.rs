@@ -77,7 +77,7 @@ pub use checks::{RowCheck, first_failed, warn_of_check};
 pub use compile::compile_query;
 pub use ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 pub use insert::{
-    BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, note_updated, now, unstated_default,
+    BULK_ROWS, LARGE_SHARE, compile_insert, implicit_default, no_default, note_updated, now, unstated_default,
 };
 pub use locks::row_lock;
 pub use lookups::LookupScratch;

@@ -212,6 +212,7 @@ impl Attachment {
             opts: config.source,
             flavor: source::Flavor::default(),
             version: 0,
+            logs_cascades: false,
             number: config.number,
             server_id: config.server_id,
             patterns: config.patterns,
@@ -288,12 +289,6 @@ impl Attachment {
     /// Whether the engine has followed a source of this number before.
     pub fn has_begun(engine: &Engine, number: u32) -> bool {
         engine.applied(number).is_some()
-    }
-
-    /// Whether what the engine has followed last is a MariaDB, as far as that has had transactions.
-    pub fn is_of_mariadb(engine: &Engine) -> bool {
-        let state = engine.applied(SOURCE).and_then(|origin| State::decode(&origin.position).ok());
-        state.is_some_and(|state| state.executed.is_of_mariadb())
     }
 
     pub fn status(&self) -> &Arc<Status> {

@@ -24,6 +24,7 @@
 //!    older than the session asks for.
 
 pub(crate) mod costs;
+pub(crate) mod dialect;
 pub(crate) mod exchange;
 pub(crate) mod framer;
 pub(crate) mod login;
@@ -123,6 +124,7 @@ pub(crate) struct Front {
     pub costs: Costs,
     pub journal: Arc<Journal>,
     pub connector: TlsConnector,
+    pub peer_connector: TlsConnector,
     pub peers: Peers,
     /// Who runs a statement here, by the thread id that the source has given the client.
     threads: Mutex<HashMap<u32, Weak<Interrupt>>>,
@@ -131,6 +133,7 @@ pub(crate) struct Front {
 impl Front {
     pub fn new(source: Arc<dyn Source>, journal: Arc<Journal>) -> Result<Self, FileError> {
         let connector = secure::connector(source.tls())?;
+        let peer_connector = secure::peer_connector(source.tls())?;
         let peers = Peers::new(source.peers());
         Ok(Self {
             source,
@@ -139,6 +142,7 @@ impl Front {
             costs: Costs::default(),
             journal,
             connector,
+            peer_connector,
             threads: Mutex::default(),
         })
     }

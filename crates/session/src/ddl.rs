@@ -126,7 +126,7 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         check_name(&name.name, ErrorCode::WRONG_DB_NAME)?;
         let server = self.settings.server_collation;
-        let collation = collation_of(charset, collation)?.unwrap_or(server);
+        let collation = collation_of(charset, collation, self.settings.utf8mb4_collation)?.unwrap_or(server);
         let created = match info_schema::is_virtual(&name.name) {
             true if info_schema::is_open(&name.name) => Err(EngineError::DatabaseExists(name.name.clone())),
             true => return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name.name])),
@@ -155,7 +155,7 @@ impl Session {
         if info_schema::is_virtual(&name) {
             return Err(ErrorCode::NO_SYSTEM_SCHEMA_ACCESS.with(&[&name]));
         }
-        if let Some(collation) = collation_of(charset, collation)? {
+        if let Some(collation) = collation_of(charset, collation, self.settings.utf8mb4_collation)? {
             let altered = blocking(|| self.shared.engine.alter_database(&name, collation));
             altered.map_err(|error| match error {
                 EngineError::NoSuchDatabase(name) => ErrorCode::NO_SUCH_DB.with(&[&name]),

@@ -185,7 +185,7 @@ fn flags_of(table: &TableDef, position: usize) -> ColumnFlags {
     let mut flags = ColumnFlags {
         not_null: !def.nullable,
         auto_increment: def.auto_increment,
-        no_default: !def.nullable && def.default.is_none() && !def.auto_increment,
+        no_default: def.has_no_default() && !def.auto_increment,
         timestamp_now: is_timestamp && (def.on_update_now || matches!(def.default, Some(DefaultValue::Now))),
         on_update_now: is_timestamp && def.on_update_now,
         zerofill: def.zerofill,

@@ -106,8 +106,10 @@ impl Session {
         key.clear();
         key.extend_from_slice(&settings.sql_mode.0.to_le_bytes());
         key.extend_from_slice(&settings.connection_collation.0.to_le_bytes());
+        key.extend_from_slice(&settings.utf8mb4_collation.0.to_le_bytes());
         key.extend_from_slice(&settings.time_zone.id().to_le_bytes());
         key.push(settings.div_precision_increment);
+        key.push(settings.dialect as u8);
         // Their lengths are types of results.
         key.push(settings.locale.longest_day_name() as u8);
         key.push(settings.locale.longest_month_name() as u8);

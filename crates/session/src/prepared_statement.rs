@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use avocet_sql::facts::StatementFacts;
 use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_sql::parse::hints::Hints;
 use avocet_sql::parse::is_tall;
 use avocet_sql::parse::statement::{Statement, StatementKind};
+use avocet_types::decimal::{DecimalPrefix, ParseStatus};
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::SqlMode;
+use avocet_types::expr::{Dialect, SqlMode};
 use avocet_types::temporal::Locale;
-use avocet_types::{Collation, Datum};
+use avocet_types::{Collation, Datum, Decimal, Value};
 
 use super::candidate::Candidate;
 use super::held::{Held, TextSize};
@@ -30,6 +32,8 @@ pub(super) struct PreparedStatement {
     pub height: u32,
     /// Its expressions assign to user variables.
     pub assigns: bool,
+    /// Which parameters are operands of arithmetic.
+    numbers: Box<[usize]>,
     /// Which parameters are a LIMIT or an OFFSET.
     limits: Box<[usize]>,
     _counted: CountedStatement,
@@ -47,6 +51,8 @@ pub(super) struct Resolved {
     /// Of [`RESOLVING_MODES`].
     modes: SqlMode,
     collation: Collation,
+    utf8mb4_collation: Collation,
+    dialect: Dialect,
     div_precision_increment: u8,
     locale: &'static Locale,
 }
@@ -59,6 +65,8 @@ impl Resolved {
         Self {
             modes: SqlMode(settings.sql_mode.0 & RESOLVING_MODES.0),
             collation: settings.connection_collation,
+            utf8mb4_collation: settings.utf8mb4_collation,
+            dialect: settings.dialect,
             div_precision_increment: settings.div_precision_increment,
             locale: settings.locale,
         }
@@ -69,6 +77,8 @@ impl Resolved {
         let is = Self::of(settings);
         if is.modes == self.modes
             && is.collation == self.collation
+            && is.utf8mb4_collation == self.utf8mb4_collation
+            && is.dialect == self.dialect
             && is.div_precision_increment == self.div_precision_increment
             && std::ptr::eq(is.locale, self.locale)
         {
@@ -76,6 +86,8 @@ impl Resolved {
         }
         settings.sql_mode = SqlMode(settings.sql_mode.0 & !RESOLVING_MODES.0 | self.modes.0);
         settings.connection_collation = self.collation;
+        settings.utf8mb4_collation = self.utf8mb4_collation;
+        settings.dialect = self.dialect;
         settings.div_precision_increment = self.div_precision_increment;
         settings.locale = self.locale;
         true
@@ -120,6 +132,7 @@ impl PreparedStatement {
             digest.number_limits_by_params();
             digest.slots.clear();
         }
+        let numbers = numeric_params(&statement);
         Self {
             source: source.into(),
             database: database.map(Into::into),
@@ -129,11 +142,29 @@ impl PreparedStatement {
             params: statement.params as usize,
             height: statement.height,
             assigns: statement.assignments > 0,
+            numbers,
             limits: statement.limit_params.iter().map(|at| *at as usize).collect(),
             _counted: counted,
             size: held.0,
             _held: held.1,
             digest: (has_plan && !is_tall(statement.height)).then_some(digest),
+        }
+    }
+
+    /// Whether values are something else than what they were given as.
+    pub fn reads_values(&self) -> bool {
+        !self.limits.is_empty() || !self.numbers.is_empty()
+    }
+
+    /// Makes exact numbers of texts for operands of arithmetic, as MySQL does, which knows what is asked for when it prepares a
+    /// statement; a text beside a number is a DOUBLE elsewhere. What is no such number stays.
+    pub fn read_numbers(&self, params: &mut [Datum<'_>]) {
+        for at in &self.numbers {
+            if let Datum::Str(text) = &params[*at]
+                && let Some(number) = exact_number(text)
+            {
+                params[*at] = number;
+            }
         }
     }
 
@@ -143,10 +174,6 @@ impl PreparedStatement {
             params[*at] = Datum::UInt(count_of(&params[*at], from)?);
             Ok(())
         })
-    }
-
-    pub fn has_limits(&self) -> bool {
-        !self.limits.is_empty()
     }
 
     /// How its plan is looked for.
@@ -161,6 +188,33 @@ impl PreparedStatement {
             params: true,
         })
     }
+}
+
+fn numeric_params(statement: &Statement) -> Box<[usize]> {
+    match statement.params {
+        0 => Box::default(),
+        _ => StatementFacts::of(statement).numeric_params.iter().map(|at| *at as usize).collect(),
+    }
+}
+
+/// An integer, or a DECIMAL(65, 30).
+fn exact_number(text: &str) -> Option<Value> {
+    let text = text.trim_ascii();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if !is_plain || !digits.bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    if let Ok(number) = text.parse() {
+        return Some(Datum::Int(number));
+    }
+    if let Ok(number) = text.parse() {
+        return Some(Datum::UInt(number));
+    }
+    let DecimalPrefix { value, consumed, status } = Decimal::parse_prefix(text.as_bytes());
+    let is_exact = status == ParseStatus::Exact && consumed == text.len();
+    let value = value.rescale(Decimal::MAX_SCALE).ok().filter(|_| is_exact)?;
+    value.fits(Decimal::MAX_PRECISION, Decimal::MAX_SCALE).then_some(Datum::Decimal(value))
 }
 
 /// Where the values of parameters come from.

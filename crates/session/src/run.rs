@@ -107,7 +107,7 @@ impl SqlSession for Session {
             return Err(self.failed(ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_execute"])));
         }
         self.more_results = false;
-        if !statement.has_limits() {
+        if !statement.reads_values() {
             return self.run_prepared(&statement, params, sink).await;
         }
         let mut params = params.to_vec();
@@ -115,6 +115,7 @@ impl SqlSession for Session {
             self.clear_conditions();
             return Err(self.failed(error));
         }
+        statement.read_numbers(&mut params);
         self.run_prepared(&statement, &params, sink).await
     }
 

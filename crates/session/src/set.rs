@@ -208,7 +208,8 @@ impl Session {
     fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), SqlError> {
         let collation = match charset {
             None => Collation::DEFAULT,
-            Some(charset) => collation_of(Some(charset), collation)?.unwrap_or(Collation::DEFAULT),
+            Some(charset) => collation_of(Some(charset), collation, self.settings.utf8mb4_collation)?
+                .unwrap_or(Collation::DEFAULT),
         };
         self.put_charsets(client_charset(collation)?, collation);
         Ok(())
@@ -216,7 +217,8 @@ impl Session {
 
     /// SET CHARACTER SET: unlike SET NAMES, it leaves the literals of statements to the database's collation.
     fn set_character_set(&mut self, charset: Option<&str>) -> Result<(), SqlError> {
-        let of_client = collation_of(charset, None)?.unwrap_or(Collation::DEFAULT);
+        let of_client =
+            collation_of(charset, None, self.settings.utf8mb4_collation)?.unwrap_or(Collation::DEFAULT);
         let Datum::Str(name) = self.variables.own.by_name("collation_database") else { return Ok(()) };
         let connection = Collation::by_name(name).unwrap_or(Collation::DEFAULT);
         self.put_charsets(client_charset(of_client)?, connection);

@@ -10,7 +10,7 @@ use avocet_engine::{AccountId, Durability};
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::Collation;
 use avocet_types::collation::Charset;
-use avocet_types::expr::{BlockMode, SqlMode, Typer};
+use avocet_types::expr::{BlockMode, Dialect, SqlMode, Typer};
 use avocet_types::temporal::{Locale, TimeZone};
 
 use super::api::Timeouts;
@@ -40,6 +40,10 @@ pub(super) struct Settings {
     pub query_memory_limit: Option<usize>,
     pub select_limit: u64,
     pub connection_collation: Collation,
+    /// Of literals, columns and databases that are said to be in utf8mb4, and no more.
+    pub utf8mb4_collation: Collation,
+    /// Whose answers are given.
+    pub dialect: Dialect,
     /// Of databases that say nothing else.
     pub server_collation: Collation,
     pub div_precision_increment: u8,
@@ -111,6 +115,8 @@ impl Settings {
             query_memory_limit: None,
             select_limit: u64::MAX,
             connection_collation: Collation::DEFAULT,
+            utf8mb4_collation: Collation::DEFAULT,
+            dialect: Dialect::MySql,
             server_collation: Collation::DEFAULT,
             div_precision_increment: 4,
             default_week_format: 0,
@@ -145,6 +151,8 @@ impl Settings {
     pub fn typer(&self) -> Typer {
         Typer {
             connection_collation: self.connection_collation,
+            utf8mb4_collation: self.utf8mb4_collation,
+            dialect: self.dialect,
             div_precision_increment: self.div_precision_increment,
             sql_mode: self.sql_mode,
             locale: self.locale,
@@ -197,16 +205,20 @@ impl ServerSettings {
     }
 }
 
-/// The collation that `COLLATE name` or `CHARACTER SET name` asks for; the collation wins if both are there and agree.
+/// The collation that `COLLATE name` or `CHARACTER SET name` asks for; the collation wins if both are there and agree. `utf8mb4`: that
+/// of a character set of this name alone.
 pub fn collation_of(
     charset: Option<&str>,
     collation: Option<&str>,
+    utf8mb4: Collation,
 ) -> Result<Option<Collation>, avocet_types::error::SqlError> {
     use avocet_types::error::ErrorCode;
     let charset = charset
         .map(|name| Charset::by_name(name).ok_or_else(|| ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&name])))
         .transpose()?;
-    let Some(name) = collation else { return Ok(charset.map(Charset::default_collation)) };
+    let Some(name) = collation else {
+        return Ok(charset.map(|charset| charset.default_collation_with(utf8mb4)));
+    };
     let collation = Collation::by_name(name).ok_or_else(|| ErrorCode::UNKNOWN_COLLATION.with(&[&name]))?;
     match charset {
         Some(charset) if collation.info().charset != charset => {

@@ -2,6 +2,7 @@
 
 mod create;
 mod log_events;
+mod privileges;
 mod replica;
 mod server;
 mod views;
@@ -346,7 +347,7 @@ fn columns(table: &TableDef, full: bool, access: &Access) -> Rowset {
         }
         row.push(text(if column.nullable { "YES" } else { "NO" }));
         row.push(text(key_of(table, at)));
-        row.push(optional(column.default.as_ref().map(|default| default_of(default, column, false))));
+        row.push(optional(column.stated_default().map(|default| default_of(default, column, false))));
         row.push(text(extra_of(column)));
         if full {
             row.push(text(access.column_privileges(&table.database, &table.name, &column.name)));

@@ -1,7 +1,7 @@
 //! Values on their way into a table: conversions to column types, defaults, NULLs, AUTO_INCREMENT.
 
 use avocet_engine::TableHandle;
-use avocet_point::{implicit_default, now, unstated_default};
+use avocet_point::{implicit_default, no_default, now, unstated_default};
 use avocet_types::convert::{ConvertContext, StoreError, store_column};
 use avocet_types::error::{ErrorCode, SqlError, store_error};
 use avocet_types::expr::SqlMode;
@@ -89,12 +89,12 @@ impl Session {
             Some(DefaultValue::Now) => Ok(now(&column.ty, storing.now, storing.convert.zone)),
             Some(DefaultValue::Expr(_)) => Ok(Datum::Null),
             None if column.nullable => Ok(Datum::Null),
-            None => {
+            None | Some(DefaultValue::Dropped) => {
                 if let Some(value) = unstated_default(column) {
                     return Ok(value);
                 }
                 let missing = ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&column.name]);
-                let value = implicit_default(&column.ty).filter(|_| !storing.convert.strict);
+                let value = no_default(column).filter(|_| !storing.convert.strict);
                 let Some(value) = value else { return Err(missing) };
                 if warns {
                     self.warn(Level::Warning, missing.errno, missing.message);

@@ -120,6 +120,8 @@ pub(super) struct Variable {
     pub session: SessionUse,
 }
 
+const UTF8MB4_COLLATION: &str = "default_collation_for_utf8mb4";
+
 /// The value of each variable, by its position in [`VARIABLES`].
 #[derive(Clone, Debug)]
 pub(super) struct Values(Vec<Value>);
@@ -349,8 +351,16 @@ impl Variable {
         }
     }
 
-    /// Error 1235 for a value that would promise something that there is not.
+    /// Error 1235 for a value that would promise something that there is not, 3721 for a collation that utf8mb4 has never had by
+    /// default.
     pub fn check_value(&self, value: &Value) -> Result<(), SqlError> {
+        if self.name == UTF8MB4_COLLATION {
+            let name = self.show(value);
+            return match name.as_str() {
+                "utf8mb4_0900_ai_ci" | "utf8mb4_general_ci" => Ok(()),
+                _ => Err(ErrorCode::INVALID_DEFAULT_UTF8MB4_COLLATION.with(&[&name])),
+            };
+        }
         let Effect::OnlyDefault = self.effect else { return Ok(()) };
         let default = self.parse_text(self.default)?;
         if self.show(&default).eq_ignore_ascii_case(&self.show(value)) {

@@ -97,7 +97,8 @@ impl CatalogView for View<'_> {
     }
 
     fn column_type(&self, spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
-        crate::ddl::type_of(spec, column, self.session.settings.connection_collation)
+        let settings = &self.session.settings;
+        crate::ddl::type_of(spec, column, settings.connection_collation, settings.utf8mb4_collation)
     }
 
     fn collation(&self, name: &str) -> Option<Collation> {

@@ -14,6 +14,7 @@
 //! 1. Every kind of statement and of expression is matched by name: a new one does not compile until its facts are said.
 //! 2. [`StatementFacts::reads_only`] holds only of statements that leave tables, session and server as they are.
 
+mod parts;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use crate::parse::statement::{
     StatementKind,
 };
 
+pub use parts::{Aggregate, Part};
 use reader::Reader;
 
 /// What a statement is about.
@@ -55,6 +57,10 @@ pub struct StatementFacts {
     /// Which answer it gives depends on the order in which rows come, as far as that is left open: LIMIT within, GROUP_CONCAT() and
     /// functions over windows may have many, `ORDER BY` or not.
     pub picks: bool,
+    /// Parameters that are operands of arithmetic with what is none, and so numbers.
+    pub numeric_params: Vec<u32>,
+    /// What its expressions are made of, each once.
+    pub parts: Vec<Part>,
 }
 
 /// The kinds of statements that are treated alike.

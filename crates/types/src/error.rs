@@ -451,6 +451,7 @@ codes! {
     3669 b"22003" JT_VALUE_OUT_OF_RANGE "Value is out of range for JSON_TABLE's column '{}'"
     3675 b"HY000" CREATE_FILEGROUP_FAILED "Create table/tablespace '{}' failed, as disk is full"
     3676 b"HY000" PARSE_ERROR_IN_DIGEST_FN "Could not parse argument to digest function: \"{}\"."
+    3721 b"HY000" INVALID_DEFAULT_UTF8MB4_COLLATION "Invalid default collation {}: utf8mb4_0900_ai_ci or utf8mb4_general_ci expected"
     3726 b"22S00" SRS_NOT_GEOGRAPHIC "Function {} is only defined for geographic spatial reference systems, but one of its arguments is in SRID {}, which is not geographic."
     3728 b"HY000" INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX "Spatial indexes can't be primary or unique indexes."
     3730 b"HY000" FK_CANNOT_DROP_PARENT "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'."

@@ -47,7 +47,7 @@ pub use func::interval::interval_of;
 pub use func::units::shown_pico_time;
 pub use function::{Function, Volatility};
 pub use program::{RowProgram, RowSource};
-pub use typing::{CastTarget, OnJsonProblem, Typer, ValueClass, refuse_geometries};
+pub use typing::{CastTarget, Dialect, OnJsonProblem, Typer, ValueClass, refuse_geometries};
 
 use crate::datum::{Datum, Value};
 use crate::sql_type::SqlType;

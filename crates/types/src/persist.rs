@@ -4,11 +4,11 @@
 //! has none. Enums are a tag byte and their fields; tags are never reused.
 //!
 //! ```text
-//!  table    version u8 = 1 to 8 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!  table    version u8 = 1 to 9 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
 //!           from version 2: │ foreign keys, from version 3: │ checks,
 //!           from version 4: │ fulltext and spatial keys │ partitioning: text, empty if there is none
 //!           from version 7: │ where blocks have the columns: list of position varint, value │ width u16
-//!           (version 8: behind a u8, 0 if blocks have them as they are)
+//!           (from version 8: behind a u8, 0 if blocks have them as they are)
 //!  type     tag u8 │ what the type has: of ENUM and SET collation u16 │ names
 //!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment, 8 generated,
 //!           16 invisible, 32 hidden, 64 collation named: version 6,
@@ -16,6 +16,7 @@
 //!           if generated (version 3): │ expression: text │ stored u8, if hidden (version 5): │ index: text
 //!           if zerofill: │ characters u8
 //!  default  0 none │ 1 value │ 2 now │ 3 expression: text (version 3)
+//!           │ 4 dropped (version 9)
 //!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key, 64: invisible) │ parts
 //!  part     column varint │ descending u8 │ prefix length + 1, or 0: varint
 //!  foreign  name │ child's columns: list of varint │ parent's database │ table │ columns: list

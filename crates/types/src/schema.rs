@@ -137,6 +137,20 @@ impl ColumnDef {
         [default, self.generated.as_ref().map(|from| from.expr.as_str())]
     }
 
+    /// The default that its definition states.
+    pub fn stated_default(&self) -> Option<&DefaultValue> {
+        self.default.as_ref().filter(|default| !matches!(default, DefaultValue::Dropped))
+    }
+
+    /// Whether a value has to be given. AUTO_INCREMENT and generated columns have their own.
+    pub const fn has_no_default(&self) -> bool {
+        match self.default {
+            None => !self.nullable,
+            Some(DefaultValue::Dropped) => true,
+            Some(DefaultValue::Const(_) | DefaultValue::Now | DefaultValue::Expr(_)) => false,
+        }
+    }
+
     /// Whether an expression gives it its values, or its default.
     pub fn is_computed(&self) -> bool {
         self.generated.is_some() || matches!(self.default, Some(DefaultValue::Expr(_)))
@@ -212,6 +226,8 @@ pub enum DefaultValue {
     Now,
     /// An expression, as SQL text in MySQL's canonical form: evaluated for each row, once its other values are there.
     Expr(String),
+    /// None, of a column that may be NULL: ALTER … DROP DEFAULT.
+    Dropped,
 }
 
 /// A key that no row has an entry in.

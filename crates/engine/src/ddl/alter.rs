@@ -129,7 +129,9 @@ impl Alteration {
         def.foreign_keys.clone_from(keys);
         let catalog = engine.catalog();
         if let Some((database, name)) = &rest.rename {
-            engine.check_name_is_free(&catalog, &def, database, name, *checks)?;
+            // The names of its own checks are free, also where it is copied.
+            let named = TableDef { id: self.table.id(), ..def.clone() };
+            engine.check_name_is_free(&catalog, &named, database, name, *checks)?;
         }
         checks::check_names(&catalog, &def.checks, &def.database, Some(self.table.id()))?;
         foreign::check_replacement(&catalog, &self.table, &def, added, renamed, *checks)

@@ -279,7 +279,7 @@ impl Txn {
         if found != Found::Busy || lock == at_once {
             return Ok(found);
         }
-        if !self.is_worth_waiting(table, id, fits, buf)? {
+        if !self.is_worth_waiting(table, id, false, fits, buf)? {
             return Ok(Found::Nowhere);
         }
         if let Some(is_wanted) = &mut how.first_look

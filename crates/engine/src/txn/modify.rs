@@ -144,7 +144,8 @@ impl Txn {
         if found != Found::Busy {
             return Ok(found);
         }
-        if !self.is_worth_waiting(table, id, &mut |row| modify.candidate.fits(row), old)? {
+        let by_hint = modify.candidate.by_hint;
+        if !self.is_worth_waiting(table, id, by_hint, &mut |row| modify.candidate.fits(row), old)? {
             return Ok(Found::Nowhere);
         }
         self.on_newest(t, table, id, &mut Action::Modify(modify), LockWait::Wait, old)

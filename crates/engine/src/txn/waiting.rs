@@ -19,15 +19,17 @@ use crate::table::TableHandle;
 
 impl Txn {
     /// Whether a row that somebody else holds is to be waited for. Strictly it always is: if it has changed since the
-    /// snapshot, that is a conflict, whatever it is now.
+    /// snapshot, that is a conflict, whatever it is now; unless only a hint led to it, which keys of one hash share.
     pub(super) fn is_worth_waiting(
         &self,
         table: &TableHandle,
         id: RowId,
+        by_hint: bool,
         fits: &mut dyn FnMut(&RowRef<'_>) -> bool,
         buf: &mut RowBuf,
     ) -> Result<bool> {
-        Ok(self.is_strict() && !self.view.relaxed || may_fit(table, id, self.state(), fits, buf)?)
+        let is_conflict = self.is_strict() && !self.view.relaxed && !by_hint;
+        Ok(is_conflict || may_fit(table, id, self.state(), fits, buf)?)
     }
 }
 

@@ -370,7 +370,7 @@ fn default_value(column: &ColumnDef, txn: &mut Txn) -> Result<Value> {
         // One that is an expression is evaluated when the row's other values are there.
         Some(DefaultValue::Expr(_)) => Ok(Datum::Null),
         None if column.nullable => Ok(Datum::Null),
-        None => Err(EngineError::BadValue {
+        None | Some(DefaultValue::Dropped) => Err(EngineError::BadValue {
             column: column.name.clone(),
             why: format!("Field '{}' doesn't have a default value", column.name),
         }),

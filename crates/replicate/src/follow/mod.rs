@@ -129,6 +129,8 @@ pub struct Follower {
     /// Of the source, since the last connection: what it is, and which version.
     pub flavor: Flavor,
     pub version: u32,
+    /// What foreign keys change is in its log.
+    pub logs_cascades: bool,
     /// The engine's number of the source.
     pub number: u32,
     pub server_id: u32,
@@ -330,7 +332,7 @@ impl Follower {
     /// Takes up what is committed, asks the source who it is, and starts the stream.
     fn begin(&mut self) -> Result<()> {
         let mut conn = source::connect(&self.opts)?;
-        self.know(&conn);
+        self.know(&mut conn)?;
         let identity = source::identity(&mut conn)?;
         let mut is_new = false;
         match self.engine.applied(self.number) {
@@ -402,9 +404,27 @@ impl Follower {
         Ok(())
     }
 
-    fn know(&mut self, conn: &Connection) {
+    fn know(&mut self, conn: &mut Connection) -> Result<()> {
         self.flavor = conn.flavor;
         self.version = conn.version.0.unwrap_or_default();
+        self.logs_cascades = source::logs_cascades(conn)?;
+        Ok(())
+    }
+
+    /// Tables that have got foreign keys whose changes are not in the source's log are followed no further.
+    fn refuse_unlogged(&mut self, names: impl IntoIterator<Item = TableName>) {
+        if self.logs_cascades {
+            return;
+        }
+        let catalog = self.engine.catalog();
+        for name in names {
+            let table = catalog.table(&name.database, &name.table);
+            let is_followed = !self.state.tables.contains_key(&name);
+            let why = table.and_then(|table| source::unlogged_cascades(&table.def, self.flavor));
+            if let Some(why) = why.filter(|_| is_followed) {
+                self.refuse(&name, &why);
+            }
+        }
     }
 
     fn recopy_unfinished(&mut self, why: &str) {
@@ -420,6 +440,7 @@ impl Follower {
     fn add_missing(&mut self, conn: &mut Connection) -> Result<()> {
         self.status.forget_others();
         let catalog = self.engine.catalog();
+        let mut here = Vec::new();
         for (name, _) in source::tables(conn, &self.patterns.of_all_channels())? {
             if !self.claim(&name)? {
                 continue;
@@ -427,12 +448,14 @@ impl Follower {
             let is_here = catalog.table(&name.database, &name.table).is_some();
             match self.state.tables.get_mut(&name) {
                 Some(_) => {}
-                None if is_here || catalog.view(&name.database, &name.table).is_some() => {}
+                None if is_here => here.push(name),
+                None if catalog.view(&name.database, &name.table).is_some() => {}
                 None => {
                     self.state.tables.insert(name, TableState::Waiting { why: "it is not here yet".into() });
                 }
             }
         }
+        self.refuse_unlogged(here);
         Ok(())
     }
 

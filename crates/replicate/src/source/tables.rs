@@ -1,5 +1,6 @@
 //! The tables of a source, and their definitions.
 
+use avocet_types::schema::{ReferentialAction, TableDef};
 use mysql::prelude::Queryable;
 
 use super::{Connection, Flavor, mariadb, variable};
@@ -112,16 +113,28 @@ fn obstacle(conn: &mut Connection, name: &TableName, text: &str) -> Result<Optio
         text.contains(&format!(" ON DELETE {action}")) || text.contains(&format!(" ON UPDATE {action}"))
     });
     if cascades && !logs_cascades(conn)? {
-        return Ok(Some((
-            "its foreign key changes rows by CASCADE or SET NULL, and this source does not write such changes to its log".into(),
-            match conn.flavor {
-                Flavor::MySql => "delete and update children by statements of their own, or use MySQL 9.6 or later without innodb_native_foreign_keys",
-                Flavor::MariaDb => "delete and update children by statements of their own",
-            }
-            .into(),
-        )));
+        return Ok(Some((CASCADES.into(), cure_of_cascades(conn.flavor).into())));
     }
     Ok(None)
+}
+
+/// Why a table is not followed whose rows change without a word in the log.
+const CASCADES: &str = "its foreign key changes rows by CASCADE or SET NULL, and this source does not write such changes to its log";
+
+fn cure_of_cascades(flavor: Flavor) -> &'static str {
+    match flavor {
+        Flavor::MySql => {
+            "delete and update children by statements of their own, or use MySQL 9.6 or later without innodb_native_foreign_keys"
+        }
+        Flavor::MariaDb => "delete and update children by statements of their own",
+    }
+}
+
+/// Why a table of this definition cannot be followed from a source that does not log what foreign keys change.
+pub fn unlogged_cascades(table: &TableDef, flavor: Flavor) -> Option<String> {
+    let changes = |action| matches!(action, ReferentialAction::Cascade | ReferentialAction::SetNull);
+    let changes_rows = table.foreign_keys.iter().any(|key| changes(key.on_delete) || changes(key.on_update));
+    changes_rows.then(|| format!("{CASCADES} ({})", cure_of_cascades(flavor)))
 }
 
 fn has_key(conn: &mut Connection, name: &TableName) -> Result<bool> {
@@ -136,7 +149,7 @@ fn has_key(conn: &mut Connection, name: &TableName) -> Result<bool> {
 }
 
 /// Since MySQL 9.6 foreign keys are enforced above InnoDB, and what they change is logged.
-fn logs_cascades(conn: &mut Connection) -> Result<bool> {
+pub fn logs_cascades(conn: &mut Connection) -> Result<bool> {
     Ok(variable(conn, "innodb_native_foreign_keys")?.is_some_and(|value| value == "OFF"))
 }
 

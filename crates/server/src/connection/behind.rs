@@ -23,6 +23,7 @@ use super::{Connection, Next};
 use crate::account::Account;
 use crate::auth::exchange::AuthError;
 use crate::front::Front;
+use crate::front::dialect::Dialect;
 use crate::front::exchange::{Exchange, Lost};
 use crate::front::framer::Reply;
 use crate::front::peers::Peer;
@@ -42,6 +43,7 @@ pub(super) use sign_in::sign_in;
 pub(super) struct Behind {
     front: Arc<Front>,
     upstream: Upstream,
+    dialect: Dialect,
     view: View,
     /// As the source numbers the connection.
     thread: u32,

@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use serde_json::Value;
 
+use super::dialect::Dialect;
 use super::view::Settings;
 
 /// What a second of the source's time is in its optimizer's units, roughly: some tenths of a microsecond for a row, which is a
 /// tenth of one.
 const COST_OF_A_SECOND: f64 = 250_000.0;
+/// What its optimizer thinks of a row.
+const COST_OF_A_ROW: f64 = 0.1;
 /// So long an answer is kept.
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -77,12 +80,47 @@ impl Costs {
 
 /// The cost in EXPLAIN FORMAT=JSON: of all query blocks together, or of the tree of version 2 of the format, with each
 /// dependent subquery as often as there are rows that it runs for. `None` if there is none: a query that reads nothing.
-pub fn read_cost(json: &[u8]) -> Option<f64> {
+pub fn read_cost(json: &[u8], dialect: Dialect) -> Option<f64> {
     // Deeper trees than serde_json takes have no cost either.
     let plan: Value = serde_json::from_slice(json).ok()?;
     match plan.get("query_plan") {
+        _ if dialect == Dialect::MariaDb => Some(rows_examined(&plan, &mut 1.0) * COST_OF_A_ROW),
         Some(tree) => Some(Estimate::of(tree)).map(|estimate| estimate.cost + estimate.of_subqueries),
         None => cost_of_blocks(&plan),
+    }
+}
+
+/// How many rows a MariaDB thinks to look at: its plans have no costs, or (from 11.0 on) in other units. `fanout`: for how many rows
+/// before it the node runs.
+fn rows_examined(node: &Value, fanout: &mut f64) -> f64 {
+    let number = |node: &Value, name: &str| node.get(name).and_then(Value::as_f64);
+    match node {
+        Value::Array(items) => items.iter().map(|item| rows_examined(item, fanout)).sum(),
+        Value::Object(fields) => {
+            let mut total = 0.0;
+            for (name, value) in fields {
+                total += match name.as_str() {
+                    // They run when the rest of their block has.
+                    "subqueries" => 0.0,
+                    "query_block" | "materialized" => rows_examined(value, &mut 1.0),
+                    "table" => {
+                        let rows = number(value, "rows").unwrap_or_default();
+                        let examined = *fanout * rows;
+                        *fanout *= (rows * number(value, "filtered").unwrap_or(100.0) / 100.0).max(1.0);
+                        examined
+                            + value.get("materialized").map_or(0.0, |below| rows_examined(below, &mut 1.0))
+                    }
+                    _ => rows_examined(value, fanout),
+                };
+            }
+            for subquery in fields.get("subqueries").and_then(Value::as_array).into_iter().flatten() {
+                // What depends on the rows of its block has a cache of its answers.
+                let times = if subquery.get("expression_cache").is_some() { *fanout } else { 1.0 };
+                total += times * rows_examined(subquery, &mut 1.0);
+            }
+            total
+        }
+        _ => 0.0,
     }
 }
 
@@ -149,19 +187,32 @@ mod tests {
     fn costs_are_read_from_both_formats() {
         let old = br#"{"query_block": {"select_id": 1, "cost_info": {"query_cost": "10.25"}, "table": {"attached_subqueries":
             [{"query_block": {"cost_info": {"query_cost": "5.75"}}}]}}}"#;
-        assert_eq!(read_cost(old), Some(16.0));
-        assert_eq!(read_cost(br#"{"query_block": {"message": "No tables used"}}"#), None);
-        assert_eq!(read_cost(b"{"), None);
+        assert_eq!(read_cost(old, Dialect::MySql), Some(16.0));
+        assert_eq!(read_cost(br#"{"query_block": {"message": "No tables used"}}"#, Dialect::MySql), None);
+        assert_eq!(read_cost(b"{", Dialect::MySql), None);
         let new = br#"{"query": "select 1", "query_plan": {"estimated_total_cost": 7.5, "inputs": [{"estimated_total_cost": 3}]}}"#;
-        assert_eq!(read_cost(new), Some(7.5));
+        assert_eq!(read_cost(new, Dialect::MySql), Some(7.5));
         let without_numbers =
             br#"{"query_plan": {"operation": "Limit", "inputs": [{"operation": "Sort", "inputs":
             [{"estimated_rows": 200.0, "estimated_total_cost": 20.5}]}]}}"#;
-        assert_eq!(read_cost(without_numbers), Some(20.5));
+        assert_eq!(read_cost(without_numbers, Dialect::MySql), Some(20.5));
         let dependent = br#"{"query_plan": {"estimated_total_cost": 20.0, "inputs": [{"estimated_rows": 100, "estimated_total_cost": 20},
             {"subquery": true, "dependent": true, "estimated_total_cost": 3}],
             "inputs_from_select_list": [{"subquery": true, "estimated_total_cost": 7}]}}"#;
-        assert_eq!(read_cost(dependent), Some(327.0));
+        assert_eq!(read_cost(dependent, Dialect::MySql), Some(327.0));
+    }
+
+    #[test]
+    fn rows_are_the_cost_of_a_mariadbs_plan() {
+        let plan = br#"{"query_block": {"select_id": 1, "filesort": {"temporary_table": {"nested_loop": [
+            {"table": {"table_name": "a", "access_type": "ALL", "rows": 1000, "filtered": 50}},
+            {"block-nl-join": {"table": {"table_name": "b", "rows": 10, "filtered": 100}}}]}},
+            "subqueries": [{"expression_cache": {"query_block": {"table": {"rows": 2, "filtered": 100}}}},
+            {"query_block": {"table": {"rows": 300, "materialized": {"query_block": {"table": {"rows": 700}}}}}}]}}"#;
+        let rows = 1000.0 + 500.0 * 10.0 + 5000.0 * 2.0 + 300.0 + 700.0;
+        assert_eq!(read_cost(plan, Dialect::MariaDb), Some(rows * COST_OF_A_ROW));
+        let none = br#"{"query_block": {"select_id": 1, "table": {"message": "No tables used"}}}"#;
+        assert_eq!(read_cost(none, Dialect::MariaDb), Some(0.0));
     }
 
     #[test]

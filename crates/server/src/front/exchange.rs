@@ -21,6 +21,7 @@ use rsa::{Oaep, RsaPublicKey};
 use sha1::Sha1;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use super::dialect::{Dialect, dialect_of};
 use super::secure;
 use super::upstream::{Upstream, read_error};
 use crate::protocol::handshake::{self, ClientHello, Greeting, SERVER_CAPABILITIES, Salt};
@@ -42,6 +43,7 @@ pub struct SignedIn {
     pub user: String,
     pub database: Option<String>,
     pub hello: ClientHello,
+    pub dialect: Dialect,
     /// As the source numbers it.
     pub thread: u32,
     pub salt: Salt,
@@ -147,7 +149,8 @@ pub async fn sign_in(
     let status = status_of(status)?;
     let upstream = Upstream { wire: source, capabilities: agreed, status };
     hello.capabilities = agreed;
-    Ok(SignedIn { upstream, user, database, hello, thread: theirs.connection_id, salt, ok })
+    let dialect = dialect_of(&theirs.version);
+    Ok(SignedIn { upstream, user, database, hello, dialect, thread: theirs.connection_id, salt, ok })
 }
 
 fn status_of(mut reader: Reader<'_>) -> Result<crate::protocol::StatusFlags, Malformed> {

@@ -62,6 +62,14 @@ pub enum Step {
     Ended(usize),
 }
 
+impl Step {
+    /// How many bytes can be passed on.
+    pub fn count(self) -> usize {
+        let (Self::More(count) | Self::File(count) | Self::Ended(count)) = self;
+        count
+    }
+}
+
 /// Follows one reply.
 #[derive(Debug)]
 pub struct Framer {

@@ -48,7 +48,9 @@ pub async fn sign_in(
         return Err(refused("it speaks less of the protocol than this server"));
     }
     let has_tls = greeting.capabilities.contains(CapabilityFlags::CLIENT_SSL);
-    let name = secure::name_of(&account.host).filter(|_| has_tls);
+    // As to a source: TLS where it is preferred is not for this machine.
+    let wants_tls = is_required || !secure::is_local(&account.host);
+    let name = secure::name_of(&account.host).filter(|_| has_tls && wants_tls);
     if is_required && name.is_none() {
         return Err(refused("it has no TLS"));
     }

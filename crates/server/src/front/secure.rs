@@ -1,9 +1,11 @@
 //! TLS to the source. Whoever speaks TLS to the front has it all the way. The source's certificate is verified if authorities are given;
 //! else it is not, since MySQL makes its own, as clients expect (`--ssl-mode=PREFERRED`).
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -66,18 +68,32 @@ impl ServerCertVerifier for AnyCertificate {
 /// # Errors
 /// If the authorities' certificates cannot be read.
 pub fn connector(tls: &SourceTls) -> Result<TlsConnector, FileError> {
+    Ok(TlsConnector::from(Arc::new(config(tls)?)))
+}
+
+fn config(tls: &SourceTls) -> Result<ClientConfig, FileError> {
     let provider = ring::default_provider();
     let own = |error: Error| FileError::bad(Path::new("TLS"), &error);
     let builder = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
         .with_safe_default_protocol_versions()
         .map_err(own)?;
-    let config = match &tls.authorities {
+    Ok(match &tls.authorities {
         Some(path) => builder.with_root_certificates(roots(path)?).with_no_client_auth(),
         None => {
             let any = Arc::new(AnyCertificate(provider));
             builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
         }
-    };
+    })
+}
+
+/// The same for peers. Sessions are kept by the server's name alone, which the source and peers on one machine have in common: those
+/// of the one mean nothing to the other.
+///
+/// # Errors
+/// As [`connector`].
+pub fn peer_connector(tls: &SourceTls) -> Result<TlsConnector, FileError> {
+    let mut config = config(tls)?;
+    config.resumption = Resumption::disabled();
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
@@ -93,6 +109,11 @@ fn roots(path: &Path) -> Result<RootCertStore, FileError> {
         true => Err(bad(&"it has no certificate")),
         false => Ok(roots),
     }
+}
+
+/// Whether a host is this machine.
+pub fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The name to ask for.

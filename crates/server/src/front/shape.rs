@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
 use avocet_session::api::Route;
-use avocet_sql::facts::{SessionState, StatementClass, StatementFacts, TableUse};
+use avocet_sql::facts::{Part, SessionState, StatementClass, StatementFacts, TableUse};
 use avocet_sql::parse::ast::{ExprKind, VariableScope};
 use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::hints::HintValue;
@@ -15,6 +15,8 @@ use avocet_sql::parse::statement::{SetItem, ShowKind, Statement, StatementKind};
 use avocet_sql::parse::{self, is_tall, on_stack_for};
 use avocet_types::expr::SqlMode;
 use parking_lot::RwLock;
+
+use super::dialect::first_foreign;
 
 /// Where a statement can run, as far as its text tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct Candidate {
     pub tables: Vec<(Option<String>, String)>,
     /// It asks what time it is.
     pub needs_clock: bool,
+    /// What of it a MariaDB would answer otherwise.
+    pub foreign: Option<Part>,
     /// The place that a hint asks for: `SET_VAR(avocet_route = here)`.
     pub route: Option<Route>,
 }
@@ -193,6 +197,7 @@ impl Shape {
                 let name = |table: &TableUse| (table.database.clone(), table.table.clone());
                 Place::Either(Candidate {
                     tables: facts.reads.iter().map(name).collect(),
+                    foreign: first_foreign(&facts.parts),
                     needs_clock: facts.needs.contains(S::CLOCK),
                     route: hinted_route(statement),
                 })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use avocet_types::error::SqlError;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
 use super::framer::Unreadable;
@@ -13,6 +14,10 @@ use crate::wire::{Wire, WireError};
 /// Nothing that the front asks for itself has a larger answer.
 const MAX_ANSWER: usize = 16 << 20;
 const COM_QUERY: u8 = 3;
+/// A connection without a word for so long is probed, and given up after some probes without an answer.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+const KEEPALIVES: u32 = 6;
 
 /// A row of text; `None` is NULL.
 pub type Row = Vec<Option<Vec<u8>>>;
@@ -58,6 +63,12 @@ impl Upstream {
         let connecting = TcpStream::connect(address);
         let stream = tokio::time::timeout(patience, connecting).await??;
         stream.set_nodelay(true)?;
+        // A host that is gone without a word would keep a client waiting for its answer for ever.
+        let keepalive = TcpKeepalive::new()
+            .with_time(KEEPALIVE_AFTER)
+            .with_interval(KEEPALIVE_EVERY)
+            .with_retries(KEEPALIVES);
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
         Ok(Wire::new(Transport::Plain(stream), MAX_ANSWER))
     }
 

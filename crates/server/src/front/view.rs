@@ -4,7 +4,9 @@
 //! (`Effects`), the source is asked for the values, once, before a query runs here.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
+use super::dialect::Dialect;
 use super::shape::{Effects, Temporary};
 use super::upstream::Row;
 
@@ -29,9 +31,35 @@ const SETTINGS: &[(&str, bool)] = &[
     ("sql_big_selects", true),
 ];
 
+/// A MariaDB's expressions for what it has under another name, or always.
+const OF_MARIADB: &[(&str, &str)] = &[
+    ("transaction_isolation", "@@session.tx_isolation"),
+    // What it decides about (introducers, CONVERT … USING) is the source's.
+    ("default_collation_for_utf8mb4", "'utf8mb4_0900_ai_ci'"),
+    ("cte_max_recursion_depth", "@@session.max_recursive_iterations"),
+    // In seconds there, in milliseconds here; no time at all means no limit.
+    ("max_execution_time", "CAST(CEIL(@@session.max_statement_time * 1000) AS UNSIGNED)"),
+];
+
+/// A MariaDB's SQL modes that say nothing of queries.
+const WITHOUT_EFFECT: &[&str] = &[
+    "IGNORE_BAD_TABLE_OPTIONS",
+    "NO_AUTO_CREATE_USER",
+    "NO_FIELD_OPTIONS",
+    "NO_KEY_OPTIONS",
+    "NO_TABLE_OPTIONS",
+    "SIMULTANEOUS_ASSIGNMENT",
+    // As a MySQL has it always. Where that makes a difference without it, the query is the source's.
+    "TIME_ROUND_FRACTIONAL",
+];
+
 /// What the source is asked.
-pub fn question() -> String {
-    let names: Vec<String> = SETTINGS.iter().map(|(name, _)| format!("@@session.{name}")).collect();
+pub fn question(dialect: Dialect) -> String {
+    let expression = |name: &str| {
+        let other = OF_MARIADB.iter().find(|(of, _)| dialect == Dialect::MariaDb && *of == name);
+        other.map_or_else(|| format!("@@session.{name}"), |(_, expression)| (*expression).to_owned())
+    };
+    let names: Vec<String> = SETTINGS.iter().map(|(name, _)| expression(name)).collect();
     format!(
         "SELECT DATABASE(), @@system_time_zone, @@timestamp - UNIX_TIMESTAMP(SYSDATE(6)), CURRENT_USER(), CURRENT_ROLE(), {}",
         names.join(", ")
@@ -58,7 +86,7 @@ pub struct Settings {
 
 impl Settings {
     /// From the source's answer to [`question`]; or why the session here cannot be like that.
-    pub fn read(row: &Row) -> Result<Self, String> {
+    pub fn read(row: &Row, dialect: Dialect) -> Result<Self, String> {
         let text = |at: usize| {
             row.get(at).cloned().flatten().map(|value| String::from_utf8_lossy(&value).into_owned())
         };
@@ -79,11 +107,18 @@ impl Settings {
                         ));
                     }
                 },
+                ("sql_mode", Some(modes)) if dialect == Dialect::MariaDb => {
+                    let modes = modes.split(',').filter(|mode| !WITHOUT_EFFECT.contains(mode));
+                    quoted(&modes.collect::<Vec<_>>().join(","))
+                }
                 (_, None) => "NULL".into(),
                 (_, Some(number)) if *is_number && number.bytes().all(|byte| byte.is_ascii_digit()) => number,
-                (_, Some(value)) => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''")),
+                (_, Some(value)) => quoted(&value),
             };
             parts.push(format!("{name} = {value}"));
+        }
+        if dialect == Dialect::MariaDb {
+            parts.push("avocet_dialect = 'mariadb'".into());
         }
         Ok(Self {
             database: text(0),
@@ -95,6 +130,10 @@ impl Settings {
     }
 }
 
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
 /// One client's session on the source.
 #[derive(Debug, Default)]
 pub struct View {
@@ -102,6 +141,8 @@ pub struct View {
     pub settings: Option<Settings>,
     /// Why the session here cannot be set as the source's is.
     pub unlike: Option<String>,
+    /// When that may have changed by itself.
+    ask_again_at: Option<Instant>,
     /// What the session here was set to last.
     pub applied: Option<Settings>,
     pub holds_table_locks: bool,
@@ -126,7 +167,18 @@ pub struct View {
 impl View {
     /// Whether it is known what the session is like, or that it cannot be had here.
     pub fn is_known(&self) -> bool {
-        self.settings.is_some() || self.unlike.is_some()
+        let is_over = || self.ask_again_at.is_some_and(|at| at <= Instant::now());
+        self.settings.is_some() || self.unlike.is_some() && !is_over()
+    }
+
+    /// Nothing can run here in the session as it is.
+    pub fn be_unlike(&mut self, why: String) {
+        (self.unlike, self.ask_again_at) = (Some(why), None);
+    }
+
+    /// It may be like the source's by then, though nothing has changed in it.
+    pub fn ask_again_after(&mut self, rest: Duration) {
+        self.ask_again_at = Some(Instant::now() + rest);
     }
 
     /// After a statement on the source, whether it failed or not.
@@ -197,7 +249,8 @@ mod tests {
 
     #[test]
     fn settings_become_one_set() {
-        let settings = Settings::read(&row("SYSTEM", "UTC", "-0.000120")).expect("it is known");
+        let settings =
+            Settings::read(&row("SYSTEM", "UTC", "-0.000120"), Dialect::MySql).expect("it is known");
         assert_eq!(settings.database.as_deref(), Some("shop"));
         assert_eq!(settings.identity, "app@% `reader`@`%`");
         assert!(settings.reads_committed);
@@ -206,7 +259,7 @@ mod tests {
         assert!(!settings.clock_is_set);
         let mut unnamed = row("Europe/Berlin", "CET", "-1700000000.5");
         unnamed[0] = None;
-        let settings = Settings::read(&unnamed).expect("it is known");
+        let settings = Settings::read(&unnamed, Dialect::MySql).expect("it is known");
         assert!(settings.clock_is_set && settings.database.is_none());
         assert!(settings.set.contains("time_zone = 'Europe/Berlin'"));
     }
@@ -214,9 +267,22 @@ mod tests {
     #[test]
     fn what_cannot_be_the_same_here_is_said() {
         assert!(
-            Settings::read(&row("SYSTEM", "CEST", "0")).expect_err("a zone without a name").contains("CEST")
+            Settings::read(&row("SYSTEM", "CEST", "0"), Dialect::MySql)
+                .expect_err("a zone without a name")
+                .contains("CEST")
         );
-        assert!(Settings::read(&Row::new()).is_err());
+        assert!(Settings::read(&Row::new(), Dialect::MySql).is_err());
+    }
+
+    #[test]
+    fn a_mariadb_has_other_names_and_modes() {
+        let question = question(Dialect::MariaDb);
+        assert!(question.contains("@@session.tx_isolation, @@session.sql_mode, "), "{question}");
+        assert!(question.contains("'utf8mb4_0900_ai_ci'") && question.contains("max_statement_time"));
+        let mut row = row("+01:00", "CET", "0");
+        row[AHEAD + 1] = Some(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION".to_vec());
+        let settings = Settings::read(&row, Dialect::MariaDb).expect("it is known");
+        assert!(settings.set.contains("sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', "));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::{sql_text, text};
 
 /// A statement's text, or a name, as a client sent it. `None` is UTF-8; so is what comes as bytes.
 pub fn decode(raw: &[u8], client: Option<Charset>) -> Result<Cow<'_, str>, SqlError> {
+    if let Some(charset) = client.filter(|charset| sql_text::may_end_in_backslash(*charset)) {
+        return sql_text::decode_in(raw, charset).map(Cow::Owned);
+    }
     match client.filter(|charset| *charset != Charset::Binary).and_then(|charset| charset.decode(raw).ok()) {
         Some(text) => Ok(Cow::Owned(text)),
         None => sql_text::decode(raw),

@@ -1,80 +1,149 @@
-//! Statement texts that are not UTF-8 throughout.
+//! Statement texts that are not in their character set throughout.
 //!
 //! Drivers that build texts themselves put byte strings into them raw, as in `_binary'\xFF…'`. Such a literal
 //! is rewritten as `x'FF…'`, which means the same; invalid bytes anywhere else are error 1300.
+//!
+//! In GBK, Shift-JIS and Big5 the second byte of a character may be a backslash. Where a literal ends is then a matter of bytes, as MySQL's
+//! lexer reads them: a backslash takes the one byte behind it, also if that could begin a character. Clients that escape texts byte by byte
+//! (`mysql_real_escape_string`) count on it; a text that was decoded first would end its literals elsewhere.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 
 /// The text of a statement as UTF-8.
 pub fn decode(raw: &[u8]) -> Result<Cow<'_, str>, SqlError> {
     match std::str::from_utf8(raw) {
         Ok(text) => Ok(Cow::Borrowed(text)),
-        Err(_) => rewrite(raw).map(Cow::Owned),
+        Err(_) => rewrite(raw, None).map(Cow::Owned),
     }
 }
 
-fn rewrite(raw: &[u8]) -> Result<String, SqlError> {
+/// Whether characters of a character set may end in a backslash.
+pub fn may_end_in_backslash(charset: Charset) -> bool {
+    matches!(charset, Charset::Gbk | Charset::Sjis | Charset::Cp932 | Charset::Big5)
+}
+
+/// The text of a statement in such a character set.
+pub fn decode_in(raw: &[u8], charset: Charset) -> Result<String, SqlError> {
+    let is_plain = !raw.windows(2).any(|pair| pair[0] == b'\\' && !pair[1].is_ascii());
+    match charset.decode(raw) {
+        Ok(text) if is_plain => Ok(text),
+        _ => rewrite(raw, Some(charset)),
+    }
+}
+
+/// How many bytes of a character begin here, by its first two: with which others they are one is not asked.
+fn width(rest: &[u8], charset: Option<Charset>) -> usize {
+    let [lead, trail, ..] = rest else { return 1 };
+    let is_pair = match charset {
+        Some(Charset::Gbk) => matches!((lead, trail), (0x81..=0xFE, 0x40..=0x7E | 0x80..=0xFE)),
+        Some(Charset::Big5) => matches!((lead, trail), (0xA1..=0xF9, 0x40..=0x7E | 0xA1..=0xFE)),
+        Some(Charset::Sjis | Charset::Cp932) => {
+            matches!((lead, trail), (0x81..=0x9F | 0xE0..=0xFC, 0x40..=0x7E | 0x80..=0xFC))
+        }
+        _ => false,
+    };
+    if is_pair { 2 } else { 1 }
+}
+
+fn rewrite(raw: &[u8], charset: Option<Charset>) -> Result<String, SqlError> {
     let mut text = String::with_capacity(raw.len() * 2);
     let mut at = 0;
     let mut copied = 0;
     while at < raw.len() {
-        let end = token_end(raw, at);
-        let quoted = matches!(raw[at], b'\'' | b'"') && end - at >= 2 && raw[end - 1] == raw[at];
-        if quoted && std::str::from_utf8(&raw[at..end]).is_err() {
-            text.push_str(valid(&raw[copied..at])?);
-            // The space keeps the literal apart from an introducer such as _binary.
-            text.push_str(" x'");
-            for byte in unescape(&raw[at + 1..end - 1], raw[at]) {
-                let _ = write!(text, "{byte:02X}");
+        let (end, is_closed) = token_end(raw, at, charset);
+        let is_literal = is_closed && matches!(raw[at], b'\'' | b'"');
+        if is_literal && !is_as_decoded(&raw[at..end], charset) {
+            text.push_str(&valid(&raw[copied..at], charset)?);
+            let bytes = unescape(&raw[at + 1..end - 1], raw[at], charset);
+            match charset.map(|charset| charset.decode(&bytes)) {
+                Some(Ok(inside)) => push_literal(&mut text, &inside),
+                // The space keeps the literal apart from an introducer such as _binary.
+                _ => {
+                    text.push_str(" x'");
+                    for byte in bytes {
+                        let _ = write!(text, "{byte:02X}");
+                    }
+                    text.push('\'');
+                }
             }
-            text.push('\'');
             copied = end;
         }
         at = end;
     }
-    text.push_str(valid(&raw[copied..])?);
+    text.push_str(&valid(&raw[copied..], charset)?);
     Ok(text)
 }
 
-/// The end of what starts at `at`: a quoted literal or name, a comment, or else one byte.
-fn token_end(raw: &[u8], at: usize) -> usize {
+/// Whether a literal means the same once its bytes are decoded: there are only valid ones, and no backslash before half a character.
+fn is_as_decoded(literal: &[u8], charset: Option<Charset>) -> bool {
+    let Some(charset) = charset else { return std::str::from_utf8(literal).is_ok() };
+    let mut at = 0;
+    while at < literal.len() {
+        if literal[at] == b'\\' && literal.get(at + 1).is_some_and(|next| !next.is_ascii()) {
+            return false;
+        }
+        at += if literal[at] == b'\\' { 2 } else { width(&literal[at..], Some(charset)) };
+    }
+    charset.decode(literal).is_ok()
+}
+
+fn push_literal(text: &mut String, inside: &str) {
+    text.push('\'');
+    for c in inside.chars() {
+        if matches!(c, '\'' | '\\') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text.push('\'');
+}
+
+/// The end of what starts at `at`: a quoted literal or name, a comment, or else one character; and whether it is all there.
+fn token_end(raw: &[u8], at: usize, charset: Option<Charset>) -> (usize, bool) {
     let rest = &raw[at..];
     let until = |needle: &[u8]| {
         rest.windows(needle.len()).position(|w| w == needle).map_or(raw.len(), |i| at + i + needle.len())
     };
     match rest {
-        [b'\'' | b'"' | b'`', ..] => literal_end(raw, at),
-        [b'#', ..] | [b'-', b'-', b' ' | b'\t' | b'\n', ..] => until(b"\n"),
-        [b'/', b'*', ..] => until(b"*/"),
-        _ => at + 1,
+        [b'\'' | b'"' | b'`', ..] => match literal_end(raw, at, charset) {
+            Some(end) => (end, true),
+            None => (raw.len(), false),
+        },
+        [b'#', ..] | [b'-', b'-', b' ' | b'\t' | b'\n', ..] => (until(b"\n"), true),
+        [b'/', b'*', ..] => (until(b"*/"), true),
+        _ => (at + width(rest, charset), true),
     }
 }
 
-/// Where the literal that opens at `start` is over: behind its closing quote, or at the end of the text.
-fn literal_end(raw: &[u8], start: usize) -> usize {
+/// Where the literal that opens at `start` is over: behind its closing quote, if it has one.
+fn literal_end(raw: &[u8], start: usize, charset: Option<Charset>) -> Option<usize> {
     let quote = raw[start];
     let mut at = start + 1;
     while at < raw.len() {
-        match raw[at] {
-            b'\\' if quote != b'`' => at += 2,
-            byte if byte == quote && raw.get(at + 1) == Some(&quote) => at += 2,
-            byte if byte == quote => return at + 1,
+        match (width(&raw[at..], charset), raw[at]) {
+            (2, _) => at += 2,
+            (_, b'\\') if quote != b'`' => at += 2,
+            (_, byte) if byte == quote && raw.get(at + 1) == Some(&quote) => at += 2,
+            (_, byte) if byte == quote => return Some(at + 1),
             _ => at += 1,
         }
     }
-    raw.len()
+    None
 }
 
 /// The bytes that a literal's inside stands for.
-fn unescape(inside: &[u8], quote: u8) -> Vec<u8> {
+fn unescape(inside: &[u8], quote: u8, charset: Option<Charset>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(inside.len());
-    let mut rest = inside.iter().copied();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'\\' => match rest.next().unwrap_or(b'\\') {
+    let mut at = 0;
+    while at < inside.len() {
+        let next = inside.get(at + 1).copied();
+        match (width(&inside[at..], charset), inside[at]) {
+            (2, _) => bytes.extend_from_slice(&inside[at..at + 2]),
+            (_, b'\\') => bytes.push(match next.unwrap_or(b'\\') {
                 b'0' => 0,
                 b'b' => 8,
                 b'n' => b'\n',
@@ -82,19 +151,27 @@ fn unescape(inside: &[u8], quote: u8) -> Vec<u8> {
                 b't' => b'\t',
                 b'Z' => 26,
                 other => other,
-            },
-            byte if byte == quote => rest.next().unwrap_or(quote),
-            byte => byte,
-        });
+            }),
+            (_, byte) => bytes.push(byte),
+        }
+        at += match (width(&inside[at..], charset), inside[at]) {
+            (2, _) | (_, b'\\') => 2,
+            (_, byte) if byte == quote && next == Some(quote) => 2,
+            _ => 1,
+        };
     }
     bytes
 }
 
-fn valid(bytes: &[u8]) -> Result<&str, SqlError> {
-    std::str::from_utf8(bytes).map_err(|e| {
-        let bad = &bytes[e.valid_up_to()..];
-        let shown: String = bad.iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-        ErrorCode::INVALID_CHARACTER_STRING.with(&[&"utf8mb4", &shown])
+fn valid(bytes: &[u8], charset: Option<Charset>) -> Result<Cow<'_, str>, SqlError> {
+    let decoded = match charset {
+        None => std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| error.valid_up_to()),
+        Some(charset) => charset.decode(bytes).map(Cow::Owned),
+    };
+    decoded.map_err(|at| {
+        let shown: String = bytes[at..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+        let name = charset.unwrap_or(Charset::Utf8mb4).name();
+        ErrorCode::INVALID_CHARACTER_STRING.with(&[&name, &shown])
     })
 }
 
@@ -120,6 +197,35 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_takes_one_byte_of_a_character() {
+        // What mysql_real_escape_string makes of a lone first byte and a quote.
+        let raw = b"SELECT '\\\x81\\' or 1=1 -- '";
+        for charset in [Charset::Gbk, Charset::Sjis, Charset::Cp932] {
+            assert_eq!(
+                decode_in(raw, charset).expect("a literal"),
+                "SELECT  x'8127206F7220313D31202D2D20'",
+                "{charset:?}"
+            );
+        }
+        // A whole character behind a backslash stays what it is, and so does one that ends in a backslash.
+        assert_eq!(
+            decode_in(b"SELECT '\\\xB0\xA1\\''", Charset::Gbk).expect("a literal"),
+            "SELECT '\u{554a}\\''"
+        );
+        assert_eq!(
+            decode_in(b"SELECT '\xDF\x5C', 1", Charset::Gbk).expect("a literal"),
+            "SELECT '\u{904b}', 1"
+        );
+        assert_eq!(
+            decode_in(b"SELECT '\\\\\xDF\x5C', '\xFF'", Charset::Gbk).expect("a literal"),
+            "SELECT '\\\\\u{904b}',  x'FF'"
+        );
+        // The quote behind a first byte alone is a quote, and two of them are one.
+        assert_eq!(decode_in(b"SELECT '\x81''", Charset::Gbk).expect_err("no end").errno, 1300);
+        assert_eq!(decode(b"SELECT '\xFF''").expect_err("no end").errno, 1300);
+    }
+
+    #[test]
     fn raw_bytes_elsewhere_are_an_error() {
         assert_eq!(decode(b"SELECT \xFF").expect_err("not a literal").errno, 1300);
     }
@@ -128,6 +234,8 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(raw in prop::collection::vec(any::<u8>(), 0..80)) {
             let _ = decode(&raw);
+            let _ = decode_in(&raw, Charset::Gbk);
+            let _ = decode_in(&raw, Charset::Sjis);
         }
     }
 }

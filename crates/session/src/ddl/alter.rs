@@ -19,7 +19,7 @@ use avocet_types::arrow_map::datum_at;
 use avocet_types::convert::ConvertContext;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::names;
-use avocet_types::schema::{ColumnDef, ForeignKeyDef, IndexDef};
+use avocet_types::schema::{ColumnDef, DefaultValue, ForeignKeyDef, IndexDef};
 use avocet_types::temporal::ZeroDates;
 use avocet_types::{Datum, RowRules, SqlType, Value};
 pub(crate) use draft::Draft;
@@ -327,9 +327,9 @@ impl Session {
             AlterAction::RenameIndex { .. } => draft.copies = true,
             AlterAction::RenameTable(to) => draft.rename = Some(to.clone()),
             AlterAction::ConvertCharset { charset, collation } => {
-                draft.convert_charset(charset, collation.as_deref())?;
+                draft.convert_charset(charset, collation.as_deref(), self.settings.utf8mb4_collation)?;
             }
-            AlterAction::Options(options) => draft.options(options)?,
+            AlterAction::Options(options) => draft.options(options, self.settings.utf8mb4_collation)?,
             AlterAction::Partitions(change) => self.change_partitions(draft, change, text)?,
             AlterAction::AddForeignKey(spec) => {
                 let name = self.draft_foreign_key(&mut draft.def, spec)?;
@@ -409,7 +409,7 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
         column.default = match default {
-            None => None,
+            None => (column.nullable && column.generated.is_none()).then_some(DefaultValue::Dropped),
             Some(_) if column.generated.is_some() => {
                 return Err(ErrorCode::WRONG_USAGE.with(&[&"DEFAULT", &"generated column"]));
             }

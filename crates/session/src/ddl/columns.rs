@@ -180,8 +180,12 @@ impl Session {
     ) -> Result<TableDef, SqlError> {
         let inherited = self.catalog().database(&database).map_or(Collation::DEFAULT, |d| d.collation);
         let options = &create.options;
-        let collation =
-            collation_of(options.charset.as_deref(), options.collation.as_deref())?.unwrap_or(inherited);
+        let collation = collation_of(
+            options.charset.as_deref(),
+            options.collation.as_deref(),
+            self.settings.utf8mb4_collation,
+        )?
+        .unwrap_or(inherited);
         let mut def = TableDef {
             id: TableId(0),
             database,
@@ -240,7 +244,8 @@ impl Session {
     ) -> Result<ColumnDef, SqlError> {
         let name = &spec.name.name;
         check_name(name, ErrorCode::WRONG_COLUMN_NAME)?;
-        let ty = with_srid(type_of(&spec.ty, name, collation)?, spec.srid)?;
+        let ty = type_of(&spec.ty, name, collation, self.settings.utf8mb4_collation)?;
+        let ty = with_srid(ty, spec.srid)?;
         let nullable = spec.nullable.unwrap_or(true) && !spec.primary_key && !spec.auto_increment;
         if spec.primary_key && spec.nullable == Some(true) {
             return Err(ErrorCode::PRIMARY_CANT_HAVE_NULL.with(&[]));
@@ -525,7 +530,13 @@ fn real_format(spec: &TypeSpec, column: &str) -> Result<RealFormat, SqlError> {
 }
 
 /// The type that a specification means.
-pub(crate) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
+/// `utf8mb4`: the collation of a character set of this name alone.
+pub(crate) fn type_of(
+    spec: &TypeSpec,
+    column: &str,
+    inherited: Collation,
+    utf8mb4: Collation,
+) -> Result<SqlType, SqlError> {
     let unsigned = spec.unsigned;
     let width = |width| Ok(SqlType::Int { width, unsigned });
     match spec.name.as_str() {
@@ -555,13 +566,19 @@ pub(crate) fn type_of(spec: &TypeSpec, column: &str, inherited: Collation) -> Re
         }
         "YEAR" => Ok(SqlType::Year),
         "BIT" => bit(spec, column),
-        _ => string_type(spec, column, inherited),
+        _ => string_type(spec, column, inherited, utf8mb4),
     }
 }
 
-fn string_type(spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
+fn string_type(
+    spec: &TypeSpec,
+    column: &str,
+    inherited: Collation,
+    utf8mb4: Collation,
+) -> Result<SqlType, SqlError> {
     let collation = || -> Result<Collation, SqlError> {
-        let named = collation_of(spec.charset.as_deref(), spec.collation.as_deref())?.unwrap_or(inherited);
+        let named = collation_of(spec.charset.as_deref(), spec.collation.as_deref(), utf8mb4)?;
+        let named = named.unwrap_or(inherited);
         Ok(if spec.binary { binary_of(named) } else { named })
     };
     let binary_charset = spec.charset.as_deref().is_some_and(|c| c.eq_ignore_ascii_case("binary"));

@@ -529,7 +529,7 @@ fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
         text(&table.name),
         text(&column.name),
         Datum::UInt(at as u64 + 1),
-        optional(column.default.as_ref().map(|default| default_of(default, column, false))),
+        optional(column.stated_default().map(|default| default_of(default, column, false))),
         text(if column.nullable { "YES" } else { "NO" }),
         text(data_type),
         length(chars),

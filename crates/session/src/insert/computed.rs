@@ -127,8 +127,12 @@ impl Session {
             Some(DefaultValue::Const(value)) => value.clone(),
             Some(DefaultValue::Now) => avocet_point::now(&column.ty, storing.now, storing.convert.zone),
             Some(DefaultValue::Expr(_)) => Datum::Null,
-            None if column.nullable || column.auto_increment || column.generated.is_some() => Datum::Null,
-            None => unstated_default(column)
+            None | Some(DefaultValue::Dropped)
+                if column.nullable || column.auto_increment || column.generated.is_some() =>
+            {
+                Datum::Null
+            }
+            None | Some(DefaultValue::Dropped) => unstated_default(column)
                 .or_else(|| avocet_point::implicit_default(&column.ty))
                 .unwrap_or(Datum::Null),
         }

@@ -316,7 +316,9 @@ impl<'l> Loading<'l> {
             (ty, _) if self.fixed && !matches!(ty, SqlType::Timestamp { .. }) => {
                 implicit_default(ty).unwrap_or(Datum::Null)
             }
-            (_, None) if def.nullable || self.inserter.auto == Some(column) => Datum::Null,
+            (_, None | Some(DefaultValue::Dropped)) if def.nullable || self.inserter.auto == Some(column) => {
+                Datum::Null
+            }
             (_, Some(DefaultValue::Const(Datum::Null))) => Datum::Null,
             (_, Some(DefaultValue::Expr(_))) if def.nullable => Datum::Null,
             (SqlType::Timestamp { .. }, _) if !def.nullable => self.now(&def.ty),
@@ -517,8 +519,14 @@ impl Session {
             Some(DefaultValue::Const(value)) => value.clone(),
             Some(DefaultValue::Now) => now(&column.ty, storing.now, storing.convert.zone),
             Some(DefaultValue::Expr(_)) => Datum::Null,
-            None if column.nullable || column.auto_increment || column.generated.is_some() => Datum::Null,
-            None => unstated_default(column).or_else(|| implicit_default(&column.ty)).unwrap_or(Datum::Null),
+            None | Some(DefaultValue::Dropped)
+                if column.nullable || column.auto_increment || column.generated.is_some() =>
+            {
+                Datum::Null
+            }
+            None | Some(DefaultValue::Dropped) => {
+                unstated_default(column).or_else(|| implicit_default(&column.ty)).unwrap_or(Datum::Null)
+            }
         };
         table.def.columns.iter().map(default).collect()
     }

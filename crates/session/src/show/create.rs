@@ -122,6 +122,7 @@ fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> Stri
         let _ = write!(line, " /*!80003 SRID {srid} */");
     }
     match &column.default {
+        Some(DefaultValue::Dropped) => {}
         Some(default) => {
             let _ = write!(line, " DEFAULT {}", default_of(default, column, true));
         }
@@ -223,7 +224,7 @@ fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -> String {
         DefaultValue::Now => now_text(ty),
         DefaultValue::Expr(text) if quoted => format!("({text})"),
         DefaultValue::Expr(text) => escaped(text),
-        DefaultValue::Const(Value::Null) => "NULL".into(),
+        DefaultValue::Const(Value::Null) | DefaultValue::Dropped => "NULL".into(),
         DefaultValue::Const(Value::UInt(bits)) if matches!(ty, SqlType::Bit { .. }) => format!("b'{bits:b}'"),
         DefaultValue::Const(value) => {
             let mut text = Vec::new();

@@ -38,10 +38,7 @@ impl Session {
             ShowKind::Charset => Ok(charsets()),
             ShowKind::Collation => Ok(collation_list()),
             ShowKind::Plugins => Ok(plugins()),
-            ShowKind::Privileges => Ok(Rowset::new(
-                "",
-                &[("Privilege", varchar(64)), ("Context", varchar(64)), ("Comment", varchar(128))],
-            )),
+            ShowKind::Privileges => Ok(super::privileges::privileges()),
             ShowKind::Events { database } => {
                 if database.is_none() {
                     self.current_database()?;

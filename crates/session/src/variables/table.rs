@@ -9,8 +9,8 @@ use super::Kind::{
 };
 use super::Scope::{Both, Global, Session};
 use super::values::{
-    block_mode, charset, client_charset, collation, completion, fixed_time, int, level, limit, locale, on,
-    results_charset, roles, seconds, text, tracked, zone,
+    block_mode, charset, client_charset, collation, completion, dialect, fixed_time, int, level, limit,
+    locale, on, results_charset, roles, seconds, text, tracked, zone,
 };
 use super::{Effect, Kind, Scope, SessionUse, Variable};
 use crate::sql_mode;
@@ -105,6 +105,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("auto_increment_offset", Both, Int { min: 1, max: 65535 }, "1", Reads(|s, v| s.auto_increment_offset = int(v).max(1))),
     line("autocommit", Both, Bool, "ON", Reads(|s, v| s.autocommit = on(v))),
     line("automatic_sp_privileges", Global, Bool, "ON", Inert),
+    line("avocet_dialect", Session, Enum(&["mysql", "mariadb"]), "mysql", Reads(|s, v| s.dialect = dialect(v))),
     line("avocet_freshness", Both, Freshness, "latest", Reads(|s, v| s.routing.freshness = text(v).parse().unwrap_or_default())),
     line("avocet_freshness_fallback", Both, Enum(&["source", "error"]), "source", Reads(|s, v| s.routing.fails_when_late = text(v) == "error")),
     line("avocet_freshness_timeout", Both, Int { min: 0, max: 3600000 }, "1000", Reads(|s, v| s.routing.patience = Duration::from_millis(int(v)))),
@@ -139,7 +140,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("connect_timeout", Global, Int { min: 2, max: 31536000 }, "10", Server(|s, v| s.connect_timeout = seconds(v))),
     line("cte_max_recursion_depth", Both, ANY, "1000", Reads(|s, v| s.cte_max_recursion_depth = int(v))),
     fixed("datadir", Global, Text, ""),
-    line("default_collation_for_utf8mb4", Both, Collation, "utf8mb4_0900_ai_ci", OnlyDefault),
+    line("default_collation_for_utf8mb4", Both, Collation, "utf8mb4_0900_ai_ci", Reads(|s, v| s.utf8mb4_collation = collation(v))),
     line("default_password_lifetime", Global, Int { min: 0, max: 65535 }, "0", Server(|s, v| s.password_days = int(v) as u32)),
     line("default_storage_engine", Both, Engine, "InnoDB", Inert),
     line("default_table_encryption", Both, Bool, "OFF", OnlyDefault),

@@ -6,7 +6,7 @@ use avocet_channel::ResultsCharset;
 use avocet_engine::{AccountId, Durability};
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::collation::Charset;
-use avocet_types::expr::BlockMode;
+use avocet_types::expr::{BlockMode, Dialect};
 use avocet_types::temporal::{Locale, TimeZone};
 use avocet_types::{Collation, Datum, Value};
 
@@ -75,6 +75,13 @@ pub(super) fn completion(value: &Value) -> &'static str {
 
 pub(super) fn collation(value: &Value) -> Collation {
     Collation::by_name(text(value)).unwrap_or(Collation::DEFAULT)
+}
+
+pub(super) fn dialect(value: &Value) -> Dialect {
+    match text(value) {
+        "mariadb" => Dialect::MariaDb,
+        _ => Dialect::MySql,
+    }
 }
 
 pub(super) fn charset(value: &Value) -> Charset {

@@ -188,6 +188,9 @@ impl Binder<'_> {
             order_by.push((key, item.descending));
         }
         check_geometries(function, &args)?;
+        if matches!(function, AggregateFunction::Sum | AggregateFunction::Avg) {
+            self.typer.check_operands(&args.iter().collect::<Vec<_>>())?;
+        }
         let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
         // DISTINCT changes nothing for these.
         let idempotent = matches!(

@@ -53,7 +53,8 @@ impl Binder<'_> {
             ExprKind::Float(value) => Ok(Expr::literal(Datum::Double(*value), SqlType::DOUBLE)),
             ExprKind::String { value, charset: None } => Ok(self.typer.string(value.as_str())),
             ExprKind::String { value, charset: Some(charset) } => {
-                Ok(self.typer.introduced(value.as_str(), charset.default_collation()))
+                let collation = charset.default_collation_with(self.typer.utf8mb4_collation);
+                Ok(self.typer.introduced(value.as_str(), collation))
             }
             ExprKind::Bytes(bytes) => Ok(self.typer.bytes(bytes.clone())),
             ExprKind::Hybrid { bytes, bits } => Ok(self.typer.hybrid(bytes.clone(), *bits)),
@@ -122,6 +123,7 @@ impl Binder<'_> {
             }
             ExprKind::Is { expr, test, negated } => {
                 let inner = self.expr(expr)?;
+                self.typer.check_null_test(&inner, self.is_of_not_null(&inner))?;
                 Ok(self.typer.is(inner, *test, *negated))
             }
             ExprKind::InList { expr, list, negated } => self.in_list(expr, list, *negated),
@@ -175,6 +177,13 @@ impl Binder<'_> {
         }
     }
 
+    /// Whether it shows a table's column that is NOT NULL.
+    fn is_of_not_null(&self, expr: &Expr) -> bool {
+        let Bound::Column(id) = expr.kind else { return false };
+        let origin = self.columns[ColumnId(id as u32)].origin.as_ref();
+        origin.is_some_and(|origin| !origin.table.columns[origin.column].nullable)
+    }
+
     /// `DEFAULT(column)`
     fn default_of(&mut self, name: &ColumnName<'_>, span: ast::Span) -> Result<Expr, SqlError> {
         let column = self.resolve(name, span)?;
@@ -190,7 +199,7 @@ impl Binder<'_> {
             // MySQL has no time for it but that of a row that is inserted.
             Some(DefaultValue::Now) => Ok(Expr::literal(Datum::Null, of.ty)),
             None if of.nullable && of.generated.is_none() => Ok(Expr::literal(Datum::Null, of.ty)),
-            None => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&of.name])),
+            None | Some(DefaultValue::Dropped) => Err(ErrorCode::NO_DEFAULT_FOR_FIELD.with(&[&of.name])),
         }
     }
 

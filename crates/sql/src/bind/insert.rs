@@ -86,7 +86,7 @@ pub fn through_view(
     }
     let is_given = |column: usize| named.iter().any(|id| position(scan, *id) == Some(column));
     let lacks_value = |(at, column): (usize, &avocet_types::ColumnDef)| {
-        column.default.is_none() && !column.nullable && !column.auto_increment && !is_given(at)
+        column.has_no_default() && !column.auto_increment && !is_given(at)
     };
     let is_strict = mode.has(SqlMode::STRICT_TRANS_TABLES) || mode.has(SqlMode::STRICT_ALL_TABLES);
     if is_strict && scan.table.columns.iter().enumerate().any(lacks_value) {

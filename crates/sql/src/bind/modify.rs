@@ -567,7 +567,8 @@ fn refuse_late_reads(
     for ((target, column), value) in assigned.iter().zip(values) {
         let used = value.iter().flat_map(Expr::columns).map(|c| ColumnId(c as u32));
         let answers: Vec<_> = used.filter_map(|id| subqueries.iter().find(|s| s.id == id)).collect();
-        if answers.iter().any(|s| s.outer.iter().any(|id| changed.contains(id))) {
+        let is_late = |id: &ColumnId| changed.contains(id);
+        if answers.iter().any(|s| s.outer.iter().any(is_late) || s.kind.operands().any(|id| is_late(&id))) {
             return Err(unsupported("a subquery that refers to a column assigned before it"));
         }
         changed.insert(targets[*target].columns[*column]);

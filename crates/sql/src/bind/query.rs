@@ -244,6 +244,7 @@ impl Binder<'_> {
         for (l, r) in left.outputs.iter().zip(&right.outputs) {
             let pair = vec![self.column_expr(*l), self.column_expr(*r)];
             self.typer.check_union(&pair)?;
+            self.typer.check_alternatives(&pair)?;
             let is_coercible = pair.iter().all(|expr| self.typer.is_coercible(expr));
             let mut unified = self.typer.unify(pair, "UNION")?;
             let nullable = unified.iter().any(|e| e.nullable);

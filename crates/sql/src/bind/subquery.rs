@@ -91,9 +91,11 @@ impl Binder<'_> {
         outer: Vec<ColumnId>,
         negated: bool,
     ) -> Result<Expr, SqlError> {
+        let is_set = matches!(query.body, QueryBody::SetOperation(_));
         let mut converted = Vec::with_capacity(needles.len());
         let mut outputs = Vec::with_capacity(needles.len());
         for (needle, output) in needles.into_iter().zip(&query.outputs) {
+            self.typer.check_membership(&needle.ty, &self.column_expr(*output).ty, is_set)?;
             let (needle, output) = self.comparable(CompareOp::Eq, needle, *output)?;
             converted.push(needle);
             outputs.push(output);

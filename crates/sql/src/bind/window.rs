@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{Expr, IntervalUnit};
+use avocet_types::expr::{Dialect, Expr, IntervalUnit};
 use avocet_types::names;
 use avocet_types::{Datum, SqlType, Value};
 
@@ -221,7 +221,14 @@ impl Binder<'_> {
         window.id = self.add_column(name.to_lowercase(), ty, nullable);
         let id = window.id;
         self.block().window_functions.push(entry);
-        Ok(self.column_expr(id))
+        let column = self.column_expr(id);
+        Ok(match self.typer.dialect {
+            // Numbers of rows have a sign there.
+            Dialect::MariaDb if column.ty == SqlType::BIGINT_UNSIGNED => {
+                self.typer.convert(column, SqlType::BIGINT)
+            }
+            _ => column,
+        })
     }
 
     fn window(

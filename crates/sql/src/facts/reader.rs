@@ -3,7 +3,7 @@
 use avocet_types::Function;
 use avocet_types::expr::Volatility;
 
-use super::{ColumnUse, SessionState, StatementFacts, is_own};
+use super::{ColumnUse, Part, SessionState, StatementFacts, is_own};
 use crate::parse::ast::*;
 
 /// Walks syntax trees and collects their facts. Common table expressions in scope are no tables.
@@ -34,6 +34,9 @@ impl<'f, 'q> Reader<'f, 'q> {
 
     /// Brings common table expressions into scope until the reader ends.
     pub fn with(&mut self, with: &'q With) {
+        if with.recursive {
+            self.part(Part::Recursive);
+        }
         for cte in &with.ctes {
             if with.recursive {
                 self.ctes.push(&cte.name.name);
@@ -57,7 +60,10 @@ impl<'f, 'q> Reader<'f, 'q> {
                 self.body(left);
                 self.body(right);
             }
-            QueryBody::JsonTable(table) => self.expr(&table.document),
+            QueryBody::JsonTable(table) => {
+                self.part(Part::JsonTable);
+                self.expr(&table.document);
+            }
             QueryBody::Values(rows) => rows.iter().flatten().for_each(|value| self.expr(value)),
             QueryBody::Table(name) => {
                 self.table(name, None);
@@ -74,11 +80,29 @@ impl<'f, 'q> Reader<'f, 'q> {
                 SelectItem::Wildcard { database, table, span: _ } => {
                     self.column(database.as_ref(), table.as_ref(), None);
                 }
-                SelectItem::Expr { expr, alias: _ } => self.expr(expr),
+                SelectItem::Expr { expr, alias: _ } => self.item(expr),
             }
         }
         select.filter.iter().chain(&select.group_by).chain(&select.having).for_each(|expr| self.expr(expr));
         select.windows.iter().for_each(|(_, window)| self.window(window));
+        if select.rollup {
+            self.part(Part::Rollup);
+        }
+        if select.calc_found_rows {
+            self.part(Part::FoundRows);
+        }
+    }
+
+    /// What a query shows: a quotient is as precise as it is shown, and a part of its own where more is computed from it.
+    fn item(&mut self, expr: &'q Expr) {
+        match &expr.kind {
+            ExprKind::Binary { op: BinaryOp::Div, left, right } if self.depth == 1 => {
+                self.operands(left, right);
+                self.expr(left);
+                self.expr(right);
+            }
+            _ => self.expr(expr),
+        }
     }
 
     fn tables(&mut self, table: &'q TableRef) {
@@ -162,9 +186,18 @@ impl<'f, 'q> Reader<'f, 'q> {
         }
     }
 
+    fn part(&mut self, part: Part) {
+        if !self.facts.parts.contains(&part) {
+            self.facts.parts.push(part);
+        }
+    }
+
     fn window(&mut self, window: &'q WindowSpec) {
         window.partition_by.iter().for_each(|expr| self.expr(expr));
         window.order_by.iter().for_each(|item| self.expr(&item.expr));
+        if window.frame.is_some() {
+            self.part(Part::Frame);
+        }
         let bounds = window.frame.iter().flat_map(|frame| [&frame.start, &frame.end]);
         for bound in bounds {
             match bound {
@@ -185,6 +218,9 @@ impl<'f, 'q> Reader<'f, 'q> {
     pub fn expr(&mut self, expr: &'q Expr) {
         use ExprKind as K;
         use SessionState as S;
+        if let Some(part) = part_of(&expr.kind) {
+            self.part(part);
+        }
         match &expr.kind {
             K::Null
             | K::Bool(_)
@@ -222,7 +258,10 @@ impl<'f, 'q> Reader<'f, 'q> {
             | K::ConvertUsing { expr, .. }
             | K::Collate { expr, .. }
             | K::Extract { expr, .. } => self.expr(expr),
-            K::Binary { left, right, .. } => {
+            K::Binary { op, left, right } => {
+                if op.is_arithmetic() {
+                    self.operands(left, right);
+                }
                 self.expr(left);
                 self.expr(right);
             }
@@ -255,6 +294,12 @@ impl<'f, 'q> Reader<'f, 'q> {
             }
             K::Function { name, args } => {
                 self.function(name, args.len());
+                if let ([number, rest @ ..], Some(Function::Round | Function::Truncate | Function::Mod)) =
+                    (&args[..], Function::lookup(name))
+                    && rest.iter().all(|arg| param_of(arg).is_none())
+                {
+                    self.facts.numeric_params.extend(param_of(number));
+                }
                 args.iter().for_each(|arg| self.expr(arg));
             }
             K::Aggregate(call) => {
@@ -289,6 +334,14 @@ impl<'f, 'q> Reader<'f, 'q> {
         }
     }
 
+    /// Of two parameters nothing is known.
+    fn operands(&mut self, left: &Expr, right: &Expr) {
+        match (param_of(left), param_of(right)) {
+            (Some(one), None) | (None, Some(one)) => self.facts.numeric_params.push(one),
+            _ => {}
+        }
+    }
+
     fn function(&mut self, name: &str, args: usize) {
         use Function as F;
         use SessionState as S;
@@ -296,7 +349,9 @@ impl<'f, 'q> Reader<'f, 'q> {
         if name.eq_ignore_ascii_case("GROUPING") {
             return;
         }
-        let Some(function) = F::lookup(name) else {
+        let found = F::lookup(name);
+        found.into_iter().for_each(|function| self.part(Part::Function(function)));
+        let Some(function) = found else {
             self.facts.calls_unknown = true;
             self.facts.deterministic = false;
             return;
@@ -323,6 +378,42 @@ impl<'f, 'q> Reader<'f, 'q> {
         self.facts.deterministic &=
             function.info().volatility != Volatility::Volatile && function != F::Sysdate;
     }
+}
+
+/// The parameter that an operand is, perhaps with a sign.
+fn param_of(expr: &Expr) -> Option<u32> {
+    match &expr.kind {
+        ExprKind::Param(index) => Some(*index),
+        ExprKind::Unary { op: UnaryOp::Minus | UnaryOp::Plus, expr } => param_of(expr),
+        _ => None,
+    }
+}
+
+/// What the topmost of an expression is a matter of the dialect for; functions are looked up by [`Reader::function`].
+fn part_of(kind: &ExprKind) -> Option<Part> {
+    use ExprKind as K;
+    Some(match kind {
+        K::String { charset: Some(_), .. } | K::Bytes(_) => Part::Introducer,
+        K::Hybrid { .. } => Part::BinaryLiteral,
+        K::Temporal { .. } => Part::TemporalLiteral,
+        K::Unary { op: UnaryOp::BitNot, .. } => Part::BitNot,
+        K::Binary { op, .. } => return Part::of_operator(*op),
+        K::Row(_) => Part::Row,
+        K::Regexp { .. } => Part::Regexp,
+        K::Cast { target, .. } => Part::Cast(*target),
+        K::ConvertUsing { .. } => Part::ConvertUsing,
+        K::Collate { .. } => Part::Collate,
+        K::Aggregate(call) => return Part::of_aggregate(call),
+        K::Window(call) => match call.name.as_str() {
+            "PERCENT_RANK" | "CUME_DIST" => Part::Share,
+            _ => Part::Window,
+        },
+        K::DateArithmetic { .. } => Part::DateArithmetic,
+        K::Extract { unit, .. } => Part::Extract(*unit),
+        K::TimestampDiff { .. } => Part::TimestampDiff,
+        K::JsonValue(_) => Part::JsonValue,
+        _ => return None,
+    })
 }
 
 /// Whether an aggregate's value may depend on the order of its rows.

@@ -294,6 +294,10 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    pub fn is_arithmetic(self) -> bool {
+        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div | Self::IntDiv | Self::Mod)
+    }
+
     pub fn is_comparison(self) -> bool {
         matches!(self, Self::Eq | Self::NullSafeEq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
     }

@@ -432,6 +432,18 @@ pub enum SubqueryKind {
     },
 }
 
+impl SubqueryKind {
+    /// The columns of the enclosing block that are compared with the query's rows.
+    pub fn operands(&self) -> impl Iterator<Item = ColumnId> {
+        let operands = match self {
+            Self::Scalar | Self::Exists { .. } => &[][..],
+            Self::In { needles, .. } => needles,
+            Self::Quantified { left, .. } => std::slice::from_ref(left),
+        };
+        operands.iter().flat_map(Expr::columns).map(|column| ColumnId(column as u32))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Eq,

@@ -110,6 +110,14 @@ impl Charset {
         default.map_or(super::Collation::DEFAULT, |c| super::Collation(c.id))
     }
 
+    /// As [`Self::default_collation`], where that of utf8mb4 is another.
+    pub fn default_collation_with(self, of_utf8mb4: super::Collation) -> super::Collation {
+        match self {
+            Self::Utf8mb4 => of_utf8mb4,
+            _ => self.default_collation(),
+        }
+    }
+
     /// The collation in the order of codes.
     pub fn binary_collation(self) -> super::Collation {
         let binary = super::collations().iter().find(|c| c.charset == self && c.is_bin() && c.pad_space);

@@ -61,6 +61,9 @@ pub enum EvalError {
     /// 1583
     #[error("Incorrect parameters in the call to native function '{0}'")]
     WrongParameters(&'static str),
+    /// 1235: before a MariaDB, what that would answer otherwise.
+    #[error("This version of Avocet doesn't yet support '{0}, of which a MariaDB makes something else'")]
+    OtherwiseInMariaDb(&'static str),
     /// 1210
     #[error("Incorrect arguments to {0}")]
     WrongArguments(&'static str),
@@ -279,6 +282,7 @@ impl EvalError {
             Self::InvalidLogarithm => 3020,
             Self::ParameterCount(_) => 1582,
             Self::WrongParameters(_) => 1583,
+            Self::OtherwiseInMariaDb(_) => 1235,
             Self::WrongArguments(_) => 1210,
             Self::MalformedGtidSet(_) => 1772,
             Self::MultipleChannels => 3079,

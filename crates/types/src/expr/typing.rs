@@ -11,6 +11,7 @@ mod cast;
 mod coded;
 pub mod collation;
 mod compare;
+mod dialect;
 mod gather;
 mod json;
 mod moments;
@@ -21,6 +22,7 @@ mod variables;
 
 pub use arith::as_double;
 pub use cast::CastTarget;
+pub use dialect::Dialect;
 pub use json::OnJsonProblem;
 pub use spatial::refuse_geometries;
 
@@ -40,6 +42,9 @@ use gather::{Gather, gathered};
 pub struct Typer {
     /// The collation of string literals and of strings made from numbers.
     pub connection_collation: Collation,
+    /// Of literals that are said to be in utf8mb4, and no more: `default_collation_for_utf8mb4`.
+    pub utf8mb4_collation: Collation,
+    pub dialect: Dialect,
     pub div_precision_increment: u8,
     pub sql_mode: SqlMode,
     /// `lc_time_names`
@@ -60,6 +65,8 @@ impl Default for Typer {
     fn default() -> Self {
         Self {
             connection_collation: Collation::DEFAULT,
+            utf8mb4_collation: Collation::DEFAULT,
+            dialect: Dialect::MySql,
             div_precision_increment: 4,
             sql_mode: SqlMode::DEFAULT,
             locale: Locale::english(),
@@ -279,6 +286,7 @@ impl Typer {
     /// Converts expressions to the type that CASE, UNION and their like give them together.
     pub fn unify(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
         let exprs = self.coded_alternatives(exprs);
+        self.check_alternatives(&exprs)?;
         let ty = self.common_type(&exprs, operation)?;
         Ok(exprs.into_iter().map(|expr| self.convert(expr, ty)).collect())
     }

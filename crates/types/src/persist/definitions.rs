@@ -28,6 +28,8 @@ const WITH_NAMED_COLLATIONS: u8 = 6;
 pub(super) const WITH_STORED_COLUMNS: u8 = 7;
 /// Columns show their numbers with zeros before them.
 pub(super) const WITH_ZEROFILL: u8 = 8;
+/// The defaults of columns that may be NULL were dropped.
+pub(super) const WITH_DROPPED_DEFAULTS: u8 = 9;
 
 /// Where a FULLTEXT key has its parser's name, which has no such byte.
 const SPATIAL: &str = "\0";
@@ -58,7 +60,7 @@ impl TableDef {
             put_list(&self.kept_keys, to, KeptKeyDef::encode);
             to.put_str(self.partitioning.as_deref().unwrap_or_default());
         }
-        if version == WITH_ZEROFILL {
+        if version >= WITH_ZEROFILL {
             to.put_u8(self.stored.is_some().into());
         }
         if let Some(stored) = &self.stored {
@@ -72,7 +74,9 @@ impl TableDef {
 
     /// The lowest that has all of it.
     fn version(&self) -> u8 {
-        if self.columns.iter().any(|column| column.zerofill.is_some()) {
+        if self.columns.iter().any(|column| matches!(column.default, Some(DefaultValue::Dropped))) {
+            WITH_DROPPED_DEFAULTS
+        } else if self.columns.iter().any(|column| column.zerofill.is_some()) {
             WITH_ZEROFILL
         } else if self.stored.is_some() {
             WITH_STORED_COLUMNS
@@ -95,7 +99,7 @@ impl TableDef {
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "table definition";
         let version = from.u8(WHAT)?;
-        if !(PLAIN..=WITH_ZEROFILL).contains(&version) {
+        if !(PLAIN..=WITH_DROPPED_DEFAULTS).contains(&version) {
             return Err(from.malformed("version of a table definition"));
         }
         let mut table = Self {
@@ -124,7 +128,7 @@ impl TableDef {
             table.partitioning = Some(from.str(WHAT)?.to_owned()).filter(|text| !text.is_empty());
         }
         let has_stored = match version {
-            WITH_ZEROFILL => flag(from)?,
+            WITH_ZEROFILL.. => flag(from)?,
             _ => version == WITH_STORED_COLUMNS,
         };
         if has_stored {
@@ -180,6 +184,7 @@ impl ColumnDef {
                 to.put_u8(3);
                 to.put_str(text);
             }
+            Some(DefaultValue::Dropped) => to.put_u8(4),
         }
         to.put_str(&self.comment);
         if let Some(generated) = &self.generated {
@@ -204,6 +209,7 @@ impl ColumnDef {
             1 => Some(DefaultValue::Const(Datum::decode(from)?)),
             2 => Some(DefaultValue::Now),
             3 => Some(DefaultValue::Expr(from.str(WHAT)?.to_owned())),
+            4 => Some(DefaultValue::Dropped),
             _ => return Err(from.malformed(WHAT)),
         };
         // Only generated columns are hidden.

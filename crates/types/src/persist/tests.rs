@@ -121,7 +121,10 @@ fn tables_round_trip() {
     filled.columns[3].zerofill = Some(5);
     let mut filled_and_changed = changed.clone();
     filled_and_changed.columns[3].zerofill = Some(20);
+    let mut dropped = filled.clone();
+    dropped.columns[2].default = Some(DefaultValue::Dropped);
     let versions = [
+        (dropped, WITH_DROPPED_DEFAULTS),
         (filled, WITH_ZEROFILL),
         (filled_and_changed, WITH_ZEROFILL),
         (changed, WITH_STORED_COLUMNS),

@@ -12,6 +12,7 @@ use super::Behind;
 use crate::connection::Connection;
 use crate::front::Late;
 use crate::front::costs::{Costs, read_cost};
+use crate::front::dialect::Dialect;
 use crate::front::shape::Candidate;
 use crate::front::upstream::NoAnswer;
 use crate::front::view::{Settings, question};
@@ -62,6 +63,9 @@ impl<F: SessionFactory> Connection<F> {
             // Where a character may end in a backslash, or be none, two readers may find different ends of strings.
             () if !matches!(self.session.status().client, None | Some(Charset::Latin1 | Charset::Ascii)) => {
                 "the client's character set is not UTF-8"
+            }
+            () if behind.dialect == Dialect::MariaDb && candidate.foreign.is_some() => {
+                "a MariaDB answers some of it otherwise"
             }
             () if view.holds_table_locks => "the session has locked tables",
             () if candidate.needs_clock && view.clock_is_set => "the session's timestamp is set",
@@ -115,9 +119,10 @@ impl<F: SessionFactory> Connection<F> {
         if behind.view.is_known() {
             return Ok(());
         }
-        let settings = match behind.upstream.query(question().as_bytes()).await {
+        let settings = match behind.upstream.query(question(behind.dialect).as_bytes()).await {
             Ok(rows) => {
-                rows.first().map_or(Err("the source tells nothing of its session".into()), Settings::read)
+                let nothing = || Err("the source tells nothing of its session".into());
+                rows.first().map_or_else(nothing, |row| Settings::read(row, behind.dialect))
             }
             Err(NoAnswer::Refused(error)) => Err(error.message),
             Err(NoAnswer::Lost(error)) => return Err(error),
@@ -125,20 +130,30 @@ impl<F: SessionFactory> Connection<F> {
         let settings = match settings {
             Ok(settings) => settings,
             Err(why) => {
-                behind.view.unlike = Some(why);
+                behind.view.be_unlike(why);
                 return Ok(());
             }
         };
         behind.view.clock_is_set = settings.clock_is_set;
         if behind.view.applied.as_ref() != Some(&settings) {
-            if let Err(error) = self.apply(&settings).await {
+            let mut applied = self.apply(&settings).await;
+            if applied.as_ref().is_err_and(is_unknown_database) {
+                // It may have been made at the source a moment ago.
+                let patience = self.session.routing().patience;
+                let _ = behind.front.source.fresh(Freshness::Latest, true, patience).await;
+                applied = self.apply(&settings).await;
+            }
+            if let Err(error) = applied {
                 behind.view.applied = None;
-                behind.view.unlike = Some(format!("its settings cannot be had here: {}", error.message));
+                behind.view.be_unlike(format!("its settings cannot be had here: {}", error.message));
+                if is_unknown_database(&error) {
+                    behind.view.ask_again_after(UNKNOWN_FOR);
+                }
                 return Ok(());
             }
             behind.view.applied = Some(settings.clone());
         }
-        behind.view.settings = Some(settings);
+        (behind.view.settings, behind.view.unlike) = (Some(settings), None);
         Ok(())
     }
 
@@ -248,6 +263,13 @@ impl<F: SessionFactory> Connection<F> {
     }
 }
 
+/// A default database that is not here is looked for again after so long.
+const UNKNOWN_FOR: Duration = Duration::from_secs(1);
+
+fn is_unknown_database(error: &SqlError) -> bool {
+    error.errno == ErrorCode::BAD_DB_ERROR.with(&[&""]).errno
+}
+
 /// Why the tables of a query cannot be read here in the place of the source: this client may not read all of their columns there, or
 /// its session has a temporary table of that name. The source is asked each time, about the tables that would be read here, by
 /// statements of the front's own.
@@ -315,7 +337,7 @@ async fn ask_cost(behind: &mut Behind, explained: &[u8]) -> Result<f64, NoAnswer
     sql.extend_from_slice(explained);
     let rows = behind.upstream.query(&sql).await?;
     let json = rows.first().and_then(|row| row.first()).and_then(Option::as_deref);
-    Ok(json.and_then(read_cost).unwrap_or_default())
+    Ok(json.and_then(|json| read_cost(json, behind.dialect)).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use avocet_session::api::{Freshness, Routing, SessionFactory, SqlSession};
 use avocet_types::error::{ErrorCode, SqlError};
 use foldhash::HashMap;
 
+use super::relay::{GATHERED, move_reply};
 use super::statement::{Job, is_asked_for};
 use super::{Behind, unasked};
 use crate::connection::{Connection, Next};
@@ -34,8 +35,6 @@ const WELL_FOR: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Larger commands are not sent to peers: one with parameters is copied for that.
 const MOST_SENT: usize = 1 << 20;
-/// So much of a reply is gathered before it is written.
-const GATHERED: usize = 64 * 1024;
 
 /// A client's session on a peer.
 pub(super) struct Link {
@@ -256,7 +255,7 @@ impl<F: SessionFactory> Connection<F> {
         capabilities: crate::protocol::CapabilityFlags,
         peer: &Arc<Peer>,
     ) -> Result<Link, Unready> {
-        let tls = (&front.connector, front.source.tls().is_required);
+        let tls = (&front.peer_connector, front.source.tls().is_required);
         let signed_in = login::sign_in(&peer.account, capabilities, tls, PATIENCE);
         let (mut upstream, thread) = match tokio::time::timeout(PATIENCE, signed_in).await {
             Ok(Ok(signed_in)) => signed_in,
@@ -346,12 +345,8 @@ impl<F: SessionFactory> Connection<F> {
         let mut has_passed = false;
         let mut killed: Option<tokio::time::Instant> = None;
         loop {
-            let unread = link.upstream.wire.input.unread();
-            let step = framer.look(unread)?;
-            let (Step::More(count) | Step::File(count) | Step::Ended(count)) = step;
-            self.wire.out.put_raw(&unread[..count]);
-            link.upstream.wire.input.take(count);
-            has_passed |= count > 0;
+            let step = move_reply(&mut framer, &mut link.upstream.wire, &mut self.wire)?;
+            has_passed |= step.count() > 0;
             match step {
                 Step::Ended(_) => break,
                 // No query reads the client's files.
@@ -393,7 +388,7 @@ impl<F: SessionFactory> Connection<F> {
         let (front, peer, thread) = (front.clone(), link.peer.clone(), link.thread);
         let capabilities = link.upstream.capabilities;
         tokio::spawn(async move {
-            let tls = (&front.connector, front.source.tls().is_required);
+            let tls = (&front.peer_connector, front.source.tls().is_required);
             let killed = async {
                 let (mut upstream, _) = login::sign_in(&peer.account, capabilities, tls, PATIENCE).await?;
                 upstream.query(format!("KILL QUERY {thread}").as_bytes()).await
@@ -463,9 +458,8 @@ async fn prepare(upstream: &mut Upstream, text: &[u8]) -> Result<u32, Unready> {
     loop {
         let unread = upstream.wire.input.unread();
         let step = framer.look(unread).map_err(WireError::from)?;
-        let (Step::More(count) | Step::File(count) | Step::Ended(count)) = step;
-        first.extend_from_slice(&unread[..count]);
-        upstream.wire.input.take(count);
+        first.extend_from_slice(&unread[..step.count()]);
+        upstream.wire.input.take(step.count());
         if let Step::Ended(_) = step {
             break;
         }

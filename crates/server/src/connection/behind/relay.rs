@@ -11,10 +11,19 @@ use crate::connection::{Connection, Next};
 use crate::front::framer::{Framer, Reply, Step};
 use crate::front::shape::Effects;
 use crate::protocol::StatusFlags;
-use crate::wire::WireError;
+use crate::wire::{Wire, WireError};
 
 /// So much of a reply is gathered before it is written.
-const GATHERED: usize = 64 * 1024;
+pub(super) const GATHERED: usize = 64 * 1024;
+
+/// Moves what has come of a reply to the client's buffer.
+pub(super) fn move_reply(framer: &mut Framer, from: &mut Wire, to: &mut Wire) -> Result<Step, WireError> {
+    let unread = from.input.unread();
+    let step = framer.look(unread)?;
+    to.out.put_raw(&unread[..step.count()]);
+    from.input.take(step.count());
+    Ok(step)
+}
 
 impl<F: SessionFactory> Connection<F> {
     /// Passes a command on that has no reply.
@@ -64,12 +73,8 @@ impl<F: SessionFactory> Connection<F> {
         }
         let mut has_passed = false;
         loop {
-            let unread = behind.upstream.wire.input.unread();
-            let step = framer.look(unread)?;
-            let (Step::More(count) | Step::File(count) | Step::Ended(count)) = step;
-            self.wire.out.put_raw(&unread[..count]);
-            behind.upstream.wire.input.take(count);
-            has_passed |= count > 0;
+            let step = move_reply(framer, &mut behind.upstream.wire, &mut self.wire)?;
+            has_passed |= step.count() > 0;
             match step {
                 Step::Ended(_) => break,
                 Step::File(_) => {

@@ -78,6 +78,7 @@ pub async fn sign_in<F: SessionFactory>(
             let behind = Behind {
                 front,
                 upstream: signed_in.upstream,
+                dialect: signed_in.dialect,
                 view: View::default(),
                 thread: signed_in.thread,
                 user: signed_in.user,

@@ -8,18 +8,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use avocet_channel::Interruption;
 use avocet_session::api::{Journal, Routed, SessionFactory, SqlSession, StatementId};
-use avocet_types::error::ErrorCode;
+use avocet_types::error::{ErrorCode, SqlError};
 
 use super::choice::{Chosen, Noted};
 use super::places::Asked;
 use super::{Behind, unasked};
 use crate::connection::commands::Ran;
 use crate::connection::{Connection, Next};
+use crate::front::dialect::Dialect;
 use crate::front::framer::Reply;
 use crate::front::shape::{Candidate, Effects, Place, Shape};
 use crate::protocol::charset;
 use crate::protocol::command::{self, Command};
 use crate::registry::Activity;
+use crate::sink::Discard;
 use crate::wire::WireError;
 
 /// A query that takes the source so long is not as cheap as it was thought to be.
@@ -135,6 +137,12 @@ impl<F: SessionFactory> Connection<F> {
         if let Err(error) = self.match_session(behind).await {
             return Ok(self.lost_source(&error));
         }
+        if matches!(shape.place, Place::Here)
+            && let Err(error) = self.speak_own(behind).await
+        {
+            self.reply_error(&error);
+            return Ok(Next::Continue);
+        }
         let ran = self.run_job(behind, &job).await?;
         // FOUND_ROWS() and warnings are asked for by statements that leave them as they are.
         if !matches!(shape.place, Place::WithLast) {
@@ -142,6 +150,17 @@ impl<F: SessionFactory> Connection<F> {
         }
         behind.view.last_ran_here = true;
         Ok(self.conclude(ran.outcome))
+    }
+
+    /// What is about Avocet alone means what it means here, whatever the source is.
+    async fn speak_own(&mut self, behind: &mut Behind) -> Result<(), SqlError> {
+        if behind.dialect == Dialect::MySql {
+            return Ok(());
+        }
+        self.session.execute("SET SESSION avocet_dialect = 'mysql'", &mut Discard).await?;
+        // The next query of the source's tables finds the session like the source's again.
+        (behind.view.settings, behind.view.applied) = (None, None);
+        Ok(())
     }
 
     fn asks_here(&self, behind: &Behind, shape: &Shape) -> bool {

@@ -285,6 +285,9 @@ impl Draft {
         for name in self.def.indexes.iter_mut().map(|index| &mut index.name).chain(of_keys) {
             if let Some(to) = new_name(name) {
                 check_name(to, indexes::WRONG_INDEX_NAME)?;
+                if to.eq_ignore_ascii_case("PRIMARY") {
+                    return Err(indexes::WRONG_INDEX_NAME.with(&[&to]));
+                }
                 to.clone_into(name);
             }
         }
@@ -300,8 +303,13 @@ impl Draft {
     }
 
     /// CONVERT TO: all columns of characters, and the table's default.
-    pub fn convert_charset(&mut self, charset: &str, collation: Option<&str>) -> Result<(), SqlError> {
-        let Some(to) = collation_of(Some(charset), collation)? else { return Ok(()) };
+    pub fn convert_charset(
+        &mut self,
+        charset: &str,
+        collation: Option<&str>,
+        utf8mb4: Collation,
+    ) -> Result<(), SqlError> {
+        let Some(to) = collation_of(Some(charset), collation, utf8mb4)? else { return Ok(()) };
         self.copies = true;
         self.converts = true;
         self.def.default_collation = to;
@@ -319,10 +327,10 @@ impl Draft {
         Ok(())
     }
 
-    pub fn options(&mut self, options: &TableOptions) -> Result<(), SqlError> {
+    pub fn options(&mut self, options: &TableOptions, utf8mb4: Collation) -> Result<(), SqlError> {
         check_options(options)?;
         self.auto_increment = options.auto_increment.or(self.auto_increment);
-        if let Some(to) = collation_of(options.charset.as_deref(), options.collation.as_deref())? {
+        if let Some(to) = collation_of(options.charset.as_deref(), options.collation.as_deref(), utf8mb4)? {
             self.copies = true;
             self.def.default_collation = to;
         }

@@ -324,7 +324,11 @@ pub(crate) fn find_in_set<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalConte
         Ok(item) if is_text(set) => by.compare(wanted, &Datum::str(item)),
         _ => by.compare(wanted, &Datum::bytes(item)),
     };
-    let found = bytes(set).split(|b| *b == b',').position(|item| same(item).is_some_and(|o| o.is_eq()));
+    // Unlike in comparisons, blanks at the end count under every collation.
+    let blanks = |text: &[u8]| text.iter().rev().take_while(|byte| **byte == b' ').count();
+    let own = blanks(bytes(wanted));
+    let is_found = |item: &[u8]| blanks(item) == own && same(item).is_some_and(|o| o.is_eq());
+    let found = bytes(set).split(|b| *b == b',').position(is_found);
     Ok(Datum::Int(found.map_or(0, |at| at as i64 + 1)))
 }
 

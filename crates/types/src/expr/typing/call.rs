@@ -8,7 +8,7 @@ use crate::expr::typing::arith::hybrid_number;
 use crate::expr::typing::collation::Coercibility;
 use crate::expr::typing::moments::{is_date_like, is_sum_as_text};
 use crate::expr::typing::returns::Ret;
-use crate::expr::typing::{Typer, ValueClass, collation};
+use crate::expr::typing::{Dialect, Typer, ValueClass, collation};
 use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
 use crate::sql_type::{Collation, SqlType};
 
@@ -37,17 +37,42 @@ impl Typer {
         if matches!(function, Function::ExtractValue | Function::UpdateXml) {
             check_xpath(&args[1])?;
         }
+        if function == Function::FindInSet
+            && let Some(number) = self.member_number(&args)?
+        {
+            return Ok(number);
+        }
         if let Some(extreme) = self.extreme_moment(function, &args)? {
             return Ok(extreme);
         }
         let args = self.arguments(function, args)?;
+        self.check_rounded(function, &args)?;
         let ty = self.result_type(function, &args)?;
         let nullable = match info.nulls {
             Nulls::Strict => args.iter().any(|arg| arg.nullable),
             Nulls::Partial | Nulls::Own => true,
             Nulls::Never => false,
         };
-        Ok(Expr::new(ExprKind::Call(function, args), ty, nullable))
+        let call = Expr::new(ExprKind::Call(function, args), ty, nullable);
+        Ok(match (function, self.dialect) {
+            // An INT there, and not a YEAR.
+            (Function::Year, Dialect::MariaDb) => self.convert(call, SqlType::INT),
+            _ => call,
+        })
+    }
+
+    /// `FIND_IN_SET('member', column)` of a SET: the member's number among all, if the value has it, and not its place in the text.
+    fn member_number(&self, args: &[Expr]) -> EvalResult<Option<Expr>> {
+        let [wanted, set] = args else { return Ok(None) };
+        let (ExprKind::Column(_), SqlType::Set(members)) = (&set.kind, set.ty) else { return Ok(None) };
+        let wanted = wanted.clone().fold();
+        let Some(Datum::Str(wanted)) = wanted.as_literal() else { return Ok(None) };
+        let Some(at) = members.number(wanted) else { return Ok(None) };
+        let bit = Expr::literal(Datum::UInt(1 << (at - 1)), SqlType::BIGINT_UNSIGNED);
+        let bits = self.cast(set.clone(), CastTarget::Unsigned)?;
+        let has = self.compare(CompareOp::Eq, self.call(Function::BitAnd, vec![bits, bit.clone()])?, bit)?;
+        let number = Expr::literal(Datum::Int(at as i64), SqlType::BIGINT);
+        self.arith(ArithOp::Mul, has, number).map(Some)
     }
 
     fn arguments(&self, function: Function, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {

@@ -31,6 +31,7 @@ pub enum CastTarget {
 impl Typer {
     /// `CAST(expr AS target)`.
     pub fn cast(&self, expr: Expr, target: CastTarget) -> EvalResult<Expr> {
+        self.check_cast(&expr, target)?;
         let expr = match target {
             CastTarget::Char(..) | CastTarget::Binary(_) => self.decoded(expr),
             CastTarget::Date | CastTarget::DateTime(_) | CastTarget::Time(_) => self.with_names(expr),

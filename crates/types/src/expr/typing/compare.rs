@@ -40,6 +40,10 @@ const fn is_number(class: ValueClass) -> bool {
     matches!(class, ValueClass::Int | ValueClass::Decimal | ValueClass::Double)
 }
 
+const fn is_date_or_coded(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Year | SqlType::Enum(_) | SqlType::Set(_))
+}
+
 const fn is_plain_number(ty: &SqlType) -> bool {
     matches!(ty, SqlType::Bool | SqlType::Int { .. })
 }
@@ -48,6 +52,7 @@ impl Typer {
     /// `left op right`.
     pub fn compare(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
         let exprs = vec![left, right];
+        self.check_compared(&exprs, false)?;
         if exprs.iter().any(|expr| expr.ty == SqlType::Json) {
             return self.compare_unchecked(op, exprs);
         }
@@ -57,7 +62,9 @@ impl Typer {
 
     /// A comparison of rows, some of many: a literal that is no date is not equal to any, and no error.
     pub fn compare_leniently(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
-        self.compare_unchecked(op, self.as_the_reals(self.as_the_column(vec![left, right])))
+        let exprs = vec![left, right];
+        self.check_compared(&exprs, true)?;
+        self.compare_unchecked(op, self.as_the_reals(self.as_the_column(exprs)))
     }
 
     /// An element of one of several rows in a list, compared as what the left side is (`cmp_item_row`).
@@ -78,7 +85,9 @@ impl Typer {
     /// strings meet as doubles here, also where the operand is a column.
     pub(crate) fn compare_case(&self, operand: Expr, value: Expr) -> EvalResult<Expr> {
         let is_document = |expr: &Expr| expr.ty == SqlType::Json;
-        let mut exprs = self.as_the_temporal(vec![operand, value]);
+        let exprs = vec![operand, value];
+        self.check_compared(&exprs, true)?;
+        let mut exprs = self.as_the_temporal(exprs);
         // A document beside another value counts as its text here, or as its number.
         if let Some(at) = exprs.iter().position(is_document)
             && !is_document(&exprs[1 - at])
@@ -128,7 +137,9 @@ impl Typer {
     fn as_the_number(&self, exprs: Vec<Expr>) -> Vec<Expr> {
         let class = |expr: &Expr| ValueClass::of(&expr.ty);
         let mut columns = exprs.iter().filter(|expr| matches!(expr.kind, ExprKind::Column(_)));
-        let (Some(column), None) = (columns.next(), columns.next()) else { return exprs };
+        let (Some(column), None) = (columns.next(), columns.next()) else {
+            return self.params_as_numbers(exprs);
+        };
         let of_column = class(column);
         let is_exact = matches!(of_column, ValueClass::Int | ValueClass::Decimal);
         if !is_exact || column.ty == SqlType::Year || column.ty.members().is_some() {
@@ -137,6 +148,24 @@ impl Typer {
         let is_string =
             |expr: &Expr| matches!(class(expr), ValueClass::Text | ValueClass::Bytes) && expr.is_constant();
         exprs.into_iter().map(|expr| if is_string(&expr) { exact(expr, of_column) } else { expr }).collect()
+    }
+
+    /// Texts that are given for parameters are exact numbers beside one that is computed, too.
+    fn params_as_numbers(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let class = |expr: &Expr| ValueClass::of(&expr.ty);
+        let is_param =
+            |expr: &Expr| matches!(expr.kind, ExprKind::Param(_)) && class(expr) == ValueClass::Text;
+        let is_exact = |expr: &Expr| matches!(class(expr), ValueClass::Int | ValueClass::Decimal);
+        let mut others = exprs.iter().filter(|expr| !is_param(expr));
+        let Some(first) = others.next().filter(|first| is_exact(first) && !is_date_or_coded(&first.ty))
+        else {
+            return exprs;
+        };
+        let of_first = class(first);
+        if others.any(|other| !is_exact(other)) {
+            return exprs;
+        }
+        exprs.into_iter().map(|expr| if is_param(&expr) { exact(expr, of_first) } else { expr }).collect()
     }
 
     /// Beside a FLOAT or DOUBLE column that is rounded to so many decimals, an exact number is what the column would have of it:
@@ -223,6 +252,7 @@ impl Typer {
     /// `expr [NOT] BETWEEN low AND high`.
     pub fn between(&self, expr: Expr, low: Expr, high: Expr, negated: bool) -> EvalResult<Expr> {
         let exprs = vec![expr, low, high];
+        self.check_compared(&exprs, false)?;
         refuse_geometries(&exprs, "between")?;
         let exprs = self.ordered_operands(self.as_the_column(self.without_json(exprs, true)));
         let [expr, low, high]: [Expr; 3] =
@@ -242,6 +272,7 @@ impl Typer {
         let mut all = Vec::with_capacity(list.len() + 1);
         all.push(expr);
         all.extend(list);
+        self.check_compared(&all, true)?;
         let all = self.constants_as_numbers(self.as_the_number(all), " IN ");
         // Names, if nothing beside them is a number.
         let plain = |expr: &Expr| is_number(ValueClass::of(&expr.ty)) && expr.ty.members().is_none();
