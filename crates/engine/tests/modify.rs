@@ -479,3 +479,26 @@ fn a_row_that_the_snapshot_sees_and_whose_key_has_changed_is_a_conflict() {
     let outcome = add_one(&mut late, &engine, 1, &mut scratch);
     assert!(matches!(outcome, Err(EngineError::SnapshotConflict(_))), "{outcome:?}");
 }
+
+#[test]
+fn a_strict_change_does_not_wait_for_rows_of_other_keys() {
+    const ROWS: i64 = 400;
+    let engine = engine_with(ROWS, &SimDisk::new());
+    // Each key is hinted at.
+    (0..ROWS).for_each(|id| assert!(read(&engine, id).is_some()));
+    let mut scratch = ReadScratch::default();
+    let strict = TxnOptions {
+        isolation: Isolation::Serializable,
+        lock_wait_timeout: std::time::Duration::from_millis(50),
+        ..TxnOptions::default()
+    };
+    for held in [0, 1, 5, 133] {
+        let mut holder = engine.begin(TxnOptions::default());
+        assert!(add_one(&mut holder, &engine, held, &mut scratch).expect("changed"));
+        let mut late = engine.begin(strict);
+        for id in (0..ROWS).filter(|id| *id != held) {
+            let changed = add_one(&mut late, &engine, id, &mut scratch);
+            assert!(matches!(changed, Ok(true)), "{id} beside {held}: {changed:?}");
+        }
+    }
+}

