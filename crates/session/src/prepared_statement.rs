@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use avocet_sql::facts::StatementFacts;
 use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_sql::parse::hints::Hints;
-use avocet_sql::parse::is_tall;
 use avocet_sql::parse::statement::{Statement, StatementKind};
+use avocet_sql::parse::{is_tall, on_stack_for};
 use avocet_types::decimal::{DecimalPrefix, ParseStatus};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Dialect, SqlMode};
@@ -193,7 +193,10 @@ impl PreparedStatement {
 fn numeric_params(statement: &Statement) -> Box<[usize]> {
     match statement.params {
         0 => Box::default(),
-        _ => StatementFacts::of(statement).numeric_params.iter().map(|at| *at as usize).collect(),
+        _ => {
+            let facts = on_stack_for(statement.height, || StatementFacts::of(statement));
+            facts.numeric_params.iter().map(|at| *at as usize).collect()
+        }
     }
 }
 
