@@ -162,7 +162,7 @@ impl Session {
         let value = |name: &String| self.user_variables.get(name).map_or(Datum::Null, |(value, _)| value);
         let mut params: Vec<Value> = using.iter().map(value).collect();
         statement.count_limits(&mut params, ParamsFrom::UserVariables)?;
-        statement.read_numbers(&mut params);
+        statement.read_numbers(&mut params, self.settings.dialect);
         self.begin_hints(statement.hints.as_deref());
         self.enter_prepared(&statement);
         let result = self.run_named(&statement, using, &params, sink).await;

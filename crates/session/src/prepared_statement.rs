@@ -158,7 +158,11 @@ impl PreparedStatement {
 
     /// Makes exact numbers of texts for operands of arithmetic, as MySQL does, which knows what is asked for when it prepares a
     /// statement; a text beside a number is a DOUBLE elsewhere. What is no such number stays.
-    pub fn read_numbers(&self, params: &mut [Datum<'_>]) {
+    pub fn read_numbers(&self, params: &mut [Datum<'_>], dialect: Dialect) {
+        // A MariaDB makes doubles of them.
+        if dialect == Dialect::MariaDb {
+            return;
+        }
         for at in &self.numbers {
             if let Datum::Str(text) = &params[*at]
                 && let Some(number) = exact_number(text)

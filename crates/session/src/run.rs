@@ -115,7 +115,7 @@ impl SqlSession for Session {
             self.clear_conditions();
             return Err(self.failed(error));
         }
-        statement.read_numbers(&mut params);
+        statement.read_numbers(&mut params, self.settings.dialect);
         self.run_prepared(&statement, &params, sink).await
     }
 

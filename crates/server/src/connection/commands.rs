@@ -55,12 +55,12 @@ impl<F: SessionFactory> Connection<F> {
             Command::Ping => self.reply_ok(),
             Command::Quit => return Ok(Next::Close),
             Command::InitDb(name) => {
-                let name = charset::decode(name, self.session.status().client);
+                let name = charset::decode(name, self.session.status().client, self.session.sql_mode());
                 let result = name.and_then(|name| self.session.use_database(&name));
                 self.reply_result(result);
             }
             Command::FieldList { table } => {
-                let table = charset::decode(table, self.session.status().client);
+                let table = charset::decode(table, self.session.status().client, self.session.sql_mode());
                 let result = table.and_then(|table| self.session.table_columns(&table));
                 self.field_list(result);
             }
@@ -117,7 +117,7 @@ impl<F: SessionFactory> Connection<F> {
         };
         self.begin(Activity::Query, raw);
         let status = self.session.status();
-        let sql = match charset::decode(raw, status.client) {
+        let sql = match charset::decode(raw, status.client, self.session.sql_mode()) {
             Ok(sql) => sql,
             Err(error) => return Ok(Ran::failed(error)),
         };
@@ -270,7 +270,7 @@ impl<F: SessionFactory> Connection<F> {
             let error = ErrorCode::MAX_PREPARED_STMT_COUNT_REACHED.with(&[&self.statements.len()]);
             return self.reply_error(&error);
         }
-        let sql = match charset::decode(raw, self.session.status().client) {
+        let sql = match charset::decode(raw, self.session.status().client, self.session.sql_mode()) {
             Ok(sql) => sql.into_owned(),
             Err(error) => return self.reply_error(&error),
         };

@@ -7,19 +7,22 @@ use std::borrow::Cow;
 use avocet_channel::ResultsCharset;
 use avocet_types::collation::Charset;
 use avocet_types::error::SqlError;
+use avocet_types::expr::SqlMode;
 use avocet_types::text::member_text;
 use avocet_types::{Datum, SqlType};
 
 use super::{sql_text, text};
 
-/// A statement's text, or a name, as a client sent it. `None` is UTF-8; so is what comes as bytes.
-pub fn decode(raw: &[u8], client: Option<Charset>) -> Result<Cow<'_, str>, SqlError> {
+/// A statement's text, or a name, as a client sent it. `None` is UTF-8; so is what comes as bytes. `mode`: whether a backslash in
+/// a literal is one.
+pub fn decode(raw: &[u8], client: Option<Charset>, mode: SqlMode) -> Result<Cow<'_, str>, SqlError> {
+    let escapes = !mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
     if let Some(charset) = client.filter(|charset| sql_text::may_end_in_backslash(*charset)) {
-        return sql_text::decode_in(raw, charset).map(Cow::Owned);
+        return sql_text::decode_in(raw, charset, escapes).map(Cow::Owned);
     }
     match client.filter(|charset| *charset != Charset::Binary).and_then(|charset| charset.decode(raw).ok()) {
         Some(text) => Ok(Cow::Owned(text)),
-        None => sql_text::decode(raw),
+        None => sql_text::decode(raw, escapes),
     }
 }
 
@@ -73,7 +76,10 @@ mod tests {
     #[test]
     fn text_goes_in_and_out_as_the_client_has_it() {
         let of = ResultsCharset::Of;
-        assert_eq!(decode(b"SELECT '\xE4'", Some(Charset::Latin1)).expect("text"), "SELECT 'ä'");
+        assert_eq!(
+            decode(b"SELECT '\xE4'", Some(Charset::Latin1), SqlMode::DEFAULT).expect("text"),
+            "SELECT 'ä'"
+        );
         assert_eq!(&*encode("ä€Ω", of(Charset::Latin1)), b"\xE4\x80?");
         assert_eq!(&*encode("ä", of(Charset::Ascii)), b"?");
         assert_eq!(&*encode("ä😀", of(Charset::Utf8mb3)), "ä?".as_bytes());

@@ -13,11 +13,20 @@ use std::fmt::Write;
 use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 
-/// The text of a statement as UTF-8.
-pub fn decode(raw: &[u8]) -> Result<Cow<'_, str>, SqlError> {
+/// How literals are read.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// `None` for UTF-8.
+    charset: Option<Charset>,
+    /// A backslash takes the byte behind it.
+    escapes: bool,
+}
+
+/// The text of a statement as UTF-8. `escapes`: a backslash in a literal takes the byte behind it.
+pub fn decode(raw: &[u8], escapes: bool) -> Result<Cow<'_, str>, SqlError> {
     match std::str::from_utf8(raw) {
         Ok(text) => Ok(Cow::Borrowed(text)),
-        Err(_) => rewrite(raw, None).map(Cow::Owned),
+        Err(_) => rewrite(raw, Reading { charset: None, escapes }).map(Cow::Owned),
     }
 }
 
@@ -27,11 +36,11 @@ pub fn may_end_in_backslash(charset: Charset) -> bool {
 }
 
 /// The text of a statement in such a character set.
-pub fn decode_in(raw: &[u8], charset: Charset) -> Result<String, SqlError> {
+pub fn decode_in(raw: &[u8], charset: Charset, escapes: bool) -> Result<String, SqlError> {
     let is_plain = !raw.windows(2).any(|pair| pair[0] == b'\\' && !pair[1].is_ascii());
     match charset.decode(raw) {
         Ok(text) if is_plain => Ok(text),
-        _ => rewrite(raw, Some(charset)),
+        _ => rewrite(raw, Reading { charset: Some(charset), escapes }),
     }
 }
 
@@ -49,22 +58,23 @@ fn width(rest: &[u8], charset: Option<Charset>) -> usize {
     if is_pair { 2 } else { 1 }
 }
 
-fn rewrite(raw: &[u8], charset: Option<Charset>) -> Result<String, SqlError> {
+fn rewrite(raw: &[u8], reading: Reading) -> Result<String, SqlError> {
+    let charset = reading.charset;
     let mut text = String::with_capacity(raw.len() * 2);
     let mut at = 0;
     let mut copied = 0;
     while at < raw.len() {
-        let (end, is_closed) = token_end(raw, at, charset);
+        let (end, is_closed) = token_end(raw, at, reading);
         // Decoded, it might end somewhere.
         if !is_closed && charset.is_some() {
             return Err(ErrorCode::PARSE_ERROR.with(&[&String::from_utf8_lossy(&raw[at..]), &1]));
         }
         let is_literal = is_closed && matches!(raw[at], b'\'' | b'"');
-        if is_literal && !is_as_decoded(&raw[at..end], charset) {
+        if is_literal && !is_as_decoded(&raw[at..end], reading) {
             text.push_str(&valid(&raw[copied..at], charset)?);
-            let bytes = unescape(&raw[at + 1..end - 1], raw[at], charset);
+            let bytes = unescape(&raw[at + 1..end - 1], raw[at], reading);
             match charset.map(|charset| charset.decode(&bytes)) {
-                Some(Ok(inside)) => push_literal(&mut text, &inside),
+                Some(Ok(inside)) => push_literal(&mut text, &inside, reading.escapes),
                 // The space keeps the literal apart from an introducer such as _binary.
                 _ => {
                     text.push_str(" x'");
@@ -83,23 +93,26 @@ fn rewrite(raw: &[u8], charset: Option<Charset>) -> Result<String, SqlError> {
 }
 
 /// Whether a literal means the same once its bytes are decoded: there are only valid ones, and no backslash before half a character.
-fn is_as_decoded(literal: &[u8], charset: Option<Charset>) -> bool {
-    let Some(charset) = charset else { return std::str::from_utf8(literal).is_ok() };
+fn is_as_decoded(literal: &[u8], reading: Reading) -> bool {
+    let Some(charset) = reading.charset else { return std::str::from_utf8(literal).is_ok() };
     let mut at = 0;
     while at < literal.len() {
-        if literal[at] == b'\\' && literal.get(at + 1).is_some_and(|next| !next.is_ascii()) {
+        let is_escape = reading.escapes && literal[at] == b'\\';
+        if is_escape && literal.get(at + 1).is_some_and(|next| !next.is_ascii()) {
             return false;
         }
-        at += if literal[at] == b'\\' { 2 } else { width(&literal[at..], Some(charset)) };
+        at += if is_escape { 2 } else { width(&literal[at..], Some(charset)) };
     }
     charset.decode(literal).is_ok()
 }
 
-fn push_literal(text: &mut String, inside: &str) {
+fn push_literal(text: &mut String, inside: &str, escapes: bool) {
     text.push('\'');
     for c in inside.chars() {
-        if matches!(c, '\'' | '\\') {
-            text.push('\\');
+        match c {
+            '\'' => text.push('\''),
+            '\\' if escapes => text.push('\\'),
+            _ => {}
         }
         text.push(c);
     }
@@ -107,30 +120,30 @@ fn push_literal(text: &mut String, inside: &str) {
 }
 
 /// The end of what starts at `at`: a quoted literal or name, a comment, or else one character; and whether it is all there.
-fn token_end(raw: &[u8], at: usize, charset: Option<Charset>) -> (usize, bool) {
+fn token_end(raw: &[u8], at: usize, reading: Reading) -> (usize, bool) {
     let rest = &raw[at..];
     let until = |needle: &[u8]| {
         rest.windows(needle.len()).position(|w| w == needle).map_or(raw.len(), |i| at + i + needle.len())
     };
     match rest {
-        [b'\'' | b'"' | b'`', ..] => match literal_end(raw, at, charset) {
+        [b'\'' | b'"' | b'`', ..] => match literal_end(raw, at, reading) {
             Some(end) => (end, true),
             None => (raw.len(), false),
         },
         [b'#', ..] | [b'-', b'-', b' ' | b'\t' | b'\n', ..] => (until(b"\n"), true),
         [b'/', b'*', ..] => (until(b"*/"), true),
-        _ => (at + width(rest, charset), true),
+        _ => (at + width(rest, reading.charset), true),
     }
 }
 
 /// Where the literal that opens at `start` is over: behind its closing quote, if it has one.
-fn literal_end(raw: &[u8], start: usize, charset: Option<Charset>) -> Option<usize> {
+fn literal_end(raw: &[u8], start: usize, reading: Reading) -> Option<usize> {
     let quote = raw[start];
     let mut at = start + 1;
     while at < raw.len() {
-        match (width(&raw[at..], charset), raw[at]) {
+        match (width(&raw[at..], reading.charset), raw[at]) {
             (2, _) => at += 2,
-            (_, b'\\') if quote != b'`' => at += 2,
+            (_, b'\\') if reading.escapes && quote != b'`' => at += 2,
             (_, byte) if byte == quote && raw.get(at + 1) == Some(&quote) => at += 2,
             (_, byte) if byte == quote => return Some(at + 1),
             _ => at += 1,
@@ -140,14 +153,14 @@ fn literal_end(raw: &[u8], start: usize, charset: Option<Charset>) -> Option<usi
 }
 
 /// The bytes that a literal's inside stands for.
-fn unescape(inside: &[u8], quote: u8, charset: Option<Charset>) -> Vec<u8> {
+fn unescape(inside: &[u8], quote: u8, reading: Reading) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(inside.len());
     let mut at = 0;
     while at < inside.len() {
         let next = inside.get(at + 1).copied();
-        match (width(&inside[at..], charset), inside[at]) {
+        match (width(&inside[at..], reading.charset), inside[at]) {
             (2, _) => bytes.extend_from_slice(&inside[at..at + 2]),
-            (_, b'\\') => bytes.push(match next.unwrap_or(b'\\') {
+            (_, b'\\') if reading.escapes => bytes.push(match next.unwrap_or(b'\\') {
                 b'0' => 0,
                 b'b' => 8,
                 b'n' => b'\n',
@@ -158,8 +171,9 @@ fn unescape(inside: &[u8], quote: u8, charset: Option<Charset>) -> Vec<u8> {
             }),
             (_, byte) => bytes.push(byte),
         }
-        at += match (width(&inside[at..], charset), inside[at]) {
-            (2, _) | (_, b'\\') => 2,
+        at += match (width(&inside[at..], reading.charset), inside[at]) {
+            (2, _) => 2,
+            (_, b'\\') if reading.escapes => 2,
             (_, byte) if byte == quote && next == Some(quote) => 2,
             _ => 1,
         };
@@ -188,7 +202,7 @@ mod tests {
     fn raw_bytes_in_a_literal_become_hexadecimal() {
         let raw = b"INSERT INTO t VALUES ('\xC3\xA9', _binary'\xFF\\0\\'''\x80', \"x\")";
         assert_eq!(
-            decode(raw).expect("a literal"),
+            decode(raw, true).expect("a literal"),
             "INSERT INTO t VALUES ('\u{e9}', _binary x'FF00272780', \"x\")"
         );
     }
@@ -196,8 +210,8 @@ mod tests {
     #[test]
     fn quotes_in_comments_and_names_open_no_literal() {
         let raw = b"-- don't\nSELECT `a'b` /* it's */, '\xFF'";
-        assert_eq!(decode(raw).expect("a literal"), "-- don't\nSELECT `a'b` /* it's */,  x'FF'");
-        assert_eq!(decode(b"SELECT '\xFF").expect_err("no end").errno, 1300);
+        assert_eq!(decode(raw, true).expect("a literal"), "-- don't\nSELECT `a'b` /* it's */,  x'FF'");
+        assert_eq!(decode(b"SELECT '\xFF", true).expect_err("no end").errno, 1300);
     }
 
     #[test]
@@ -206,41 +220,49 @@ mod tests {
         let raw = b"SELECT '\\\x81\\' or 1=1 -- '";
         for charset in [Charset::Gbk, Charset::Sjis, Charset::Cp932] {
             assert_eq!(
-                decode_in(raw, charset).expect("a literal"),
+                decode_in(raw, charset, true).expect("a literal"),
                 "SELECT  x'8127206F7220313D31202D2D20'",
                 "{charset:?}"
             );
         }
         // A whole character behind a backslash stays what it is, and so does one that ends in a backslash.
         assert_eq!(
-            decode_in(b"SELECT '\\\xB0\xA1a'", Charset::Gbk).expect("a literal"),
+            decode_in(b"SELECT '\\\xB0\xA1a'", Charset::Gbk, true).expect("a literal"),
             "SELECT '\u{554a}a'"
         );
         assert_eq!(
-            decode_in(b"SELECT '\xDF\x5C', 1", Charset::Gbk).expect("a literal"),
+            decode_in(b"SELECT '\xDF\x5C', 1", Charset::Gbk, true).expect("a literal"),
             "SELECT '\u{904b}', 1"
         );
         assert_eq!(
-            decode_in(b"SELECT '\\\\\xDF\x5C', '\xFF'", Charset::Gbk).expect("a literal"),
+            decode_in(b"SELECT '\\\\\xDF\x5C', '\xFF'", Charset::Gbk, true).expect("a literal"),
             "SELECT '\\\\\u{904b}',  x'FF'"
         );
+        // Without escapes a backslash is a character of its own.
+        assert_eq!(
+            decode_in(b"SELECT '\\\xB0\xA1'", Charset::Gbk, false).expect("a literal"),
+            "SELECT '\\\u{554a}'"
+        );
+        assert_eq!(decode(b"SELECT '\\', '\xFF'", false).expect("a literal"), "SELECT '\\',  x'FF'");
         // The quote behind a first byte alone is a quote, and two of them are one.
-        assert_eq!(decode_in(b"SELECT '\x81''", Charset::Gbk).expect_err("no end").errno, 1064);
-        assert_eq!(decode_in(b"SELECT '\\\xB0\xA1\\''", Charset::Gbk).expect_err("no end").errno, 1064);
-        assert_eq!(decode(b"SELECT '\xFF''").expect_err("no end").errno, 1300);
+        assert_eq!(decode_in(b"SELECT '\x81''", Charset::Gbk, true).expect_err("no end").errno, 1064);
+        assert_eq!(decode_in(b"SELECT '\\\xB0\xA1\\''", Charset::Gbk, true).expect_err("no end").errno, 1064);
+        assert_eq!(decode(b"SELECT '\xFF''", true).expect_err("no end").errno, 1300);
     }
 
     #[test]
     fn raw_bytes_elsewhere_are_an_error() {
-        assert_eq!(decode(b"SELECT \xFF").expect_err("not a literal").errno, 1300);
+        assert_eq!(decode(b"SELECT \xFF", true).expect_err("not a literal").errno, 1300);
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(raw in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = decode(&raw);
-            let _ = decode_in(&raw, Charset::Gbk);
-            let _ = decode_in(&raw, Charset::Sjis);
+            let _ = decode(&raw, true);
+            let _ = decode(&raw, false);
+            let _ = decode_in(&raw, Charset::Gbk, false);
+            let _ = decode_in(&raw, Charset::Gbk, true);
+            let _ = decode_in(&raw, Charset::Sjis, true);
         }
     }
 }

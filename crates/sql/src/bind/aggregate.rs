@@ -189,7 +189,7 @@ impl Binder<'_> {
         }
         check_geometries(function, &args)?;
         if matches!(function, AggregateFunction::Sum | AggregateFunction::Avg) {
-            self.typer.check_operands(&args.iter().collect::<Vec<_>>())?;
+            self.typer.check_operands(&args)?;
         }
         let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
         // DISTINCT changes nothing for these.

@@ -7,7 +7,7 @@ use avocet_types::expr::typing::CastTarget;
 use crate::parse::ast::{AggregateCall, BinaryOp};
 
 /// A part of a query whose meaning, or type, is a matter of the server's dialect. Comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE,
-/// `+`, `-`, `*`, COUNT, SUM, AVG, MIN and MAX are none: they mean the same to all of MySQL's kin.
+/// `+`, `-`, `*`, COUNT, SUM, MIN and MAX are none, nor is an average or a quotient that is shown as it is: they mean the same to all of MySQL's kin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Function(Function),
@@ -46,9 +46,11 @@ pub enum Part {
     Row,
 }
 
-/// Aggregates beside COUNT, SUM, AVG, MIN and MAX.
+/// Aggregates beside COUNT, SUM, MIN and MAX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
+    /// An average that more is computed from.
+    Average,
     GroupConcat,
     /// BIT_AND, BIT_OR, BIT_XOR
     Bits,
@@ -62,7 +64,8 @@ pub enum Aggregate {
 impl Part {
     pub(super) fn of_aggregate(call: &AggregateCall) -> Option<Self> {
         Some(Self::Aggregate(match call.name.as_str() {
-            "COUNT" | "SUM" | "AVG" | "MIN" | "MAX" => return None,
+            "COUNT" | "SUM" | "MIN" | "MAX" => return None,
+            "AVG" => Aggregate::Average,
             "GROUP_CONCAT" => Aggregate::GroupConcat,
             "BIT_AND" | "BIT_OR" | "BIT_XOR" => Aggregate::Bits,
             "JSON_ARRAYAGG" | "JSON_OBJECTAGG" => Aggregate::Json,

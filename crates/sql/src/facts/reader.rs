@@ -93,7 +93,7 @@ impl<'f, 'q> Reader<'f, 'q> {
         }
     }
 
-    /// What a query shows: a quotient is as precise as it is shown, and a part of its own where more is computed from it.
+    /// What a query shows: a quotient or an average is as precise as it is shown, and a part of its own where more is computed from it.
     fn item(&mut self, expr: &'q Expr) {
         match &expr.kind {
             ExprKind::Binary { op: BinaryOp::Div, left, right } if self.depth == 1 => {
@@ -101,6 +101,7 @@ impl<'f, 'q> Reader<'f, 'q> {
                 self.expr(left);
                 self.expr(right);
             }
+            ExprKind::Aggregate(call) if self.depth == 1 && call.name == "AVG" => self.aggregate(call),
             _ => self.expr(expr),
         }
     }
@@ -293,21 +294,10 @@ impl<'f, 'q> Reader<'f, 'q> {
                 otherwise.iter().for_each(|otherwise| self.expr(otherwise));
             }
             K::Function { name, args } => {
-                self.function(name, args.len());
-                if let ([number, rest @ ..], Some(Function::Round | Function::Truncate | Function::Mod)) =
-                    (&args[..], Function::lookup(name))
-                    && rest.iter().all(|arg| param_of(arg).is_none())
-                {
-                    self.facts.numeric_params.extend(param_of(number));
-                }
+                self.function(name, args);
                 args.iter().for_each(|arg| self.expr(arg));
             }
-            K::Aggregate(call) => {
-                self.facts.picks |= picks_rows(call);
-                call.args.iter().for_each(|arg| self.expr(arg));
-                call.order_by.iter().for_each(|item| self.expr(&item.expr));
-                call.over.iter().for_each(|over| self.over(over));
-            }
+            K::Aggregate(call) => self.aggregate(call),
             K::Window(call) => {
                 self.facts.picks |=
                     !matches!(call.name.as_str(), "RANK" | "DENSE_RANK" | "PERCENT_RANK" | "CUME_DIST");
@@ -342,20 +332,32 @@ impl<'f, 'q> Reader<'f, 'q> {
         }
     }
 
-    fn function(&mut self, name: &str, args: usize) {
+    fn aggregate(&mut self, call: &'q AggregateCall) {
+        self.facts.picks |= picks_rows(call);
+        call.args.iter().for_each(|arg| self.expr(arg));
+        call.order_by.iter().for_each(|item| self.expr(&item.expr));
+        call.over.iter().for_each(|over| self.over(over));
+    }
+
+    fn function(&mut self, name: &str, args: &[Expr]) {
         use Function as F;
         use SessionState as S;
         // What is unknown here, the binder refuses, or it is somebody's function of which nothing is known.
         if name.eq_ignore_ascii_case("GROUPING") {
             return;
         }
-        let found = F::lookup(name);
-        found.into_iter().for_each(|function| self.part(Part::Function(function)));
-        let Some(function) = found else {
+        let Some(function) = F::lookup(name) else {
             self.facts.calls_unknown = true;
             self.facts.deterministic = false;
             return;
         };
+        self.part(Part::Function(function));
+        if let (F::Round | F::Truncate | F::Mod, [number, rest @ ..]) = (function, args)
+            && rest.iter().all(|arg| param_of(arg).is_none())
+        {
+            self.facts.numeric_params.extend(param_of(number));
+        }
+        let args = args.len();
         let (needs, changes) = match function {
             F::Now | F::CurDate | F::CurTime => (S::CLOCK | S::TIME_ZONE, S::NOTHING),
             F::UtcTimestamp | F::UtcDate | F::UtcTime => (S::CLOCK, S::NOTHING),

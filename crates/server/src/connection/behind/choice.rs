@@ -139,7 +139,7 @@ impl<F: SessionFactory> Connection<F> {
             let mut applied = self.apply(&settings).await;
             if applied.as_ref().is_err_and(is_unknown_database) {
                 // It may have been made at the source a moment ago.
-                let patience = self.session.routing().patience;
+                let patience = self.session.routing().patience.min(UNKNOWN_FOR);
                 let _ = behind.front.source.fresh(Freshness::Latest, true, patience).await;
                 applied = self.apply(&settings).await;
             }
@@ -294,6 +294,10 @@ async fn why_not_read(
         };
         if definition.starts_with(b"CREATE TEMPORARY TABLE") {
             return Ok(Some("it reads a temporary table".into()));
+        }
+        // What a view is made of is not in the query's text.
+        if behind.dialect == Dialect::MariaDb && !definition.starts_with(b"CREATE TABLE") {
+            return Ok(Some("it reads a view, of which a MariaDB may make something else".into()));
         }
         let mut all = b"EXPLAIN SELECT *".to_vec();
         for column in invisible_columns(&definition) {

@@ -47,7 +47,8 @@ impl<F: SessionFactory> Connection<F> {
         self.begin(Activity::Prepare, raw);
         // Preparing changes nothing but the conditions.
         let mut framer = Framer::new(Reply::Prepared, behind.upstream.deprecates_eof());
-        let text = charset::decode(raw, self.session.status().client).map(|text| text.into_owned());
+        let text = charset::decode(raw, self.session.status().client, self.session.sql_mode())
+            .map(|text| text.into_owned());
         let sent = behind.upstream.send(self.wire.input.slice(packet)).await;
         let next = self.pass_reply(behind, sent, &mut framer, &Effects::default()).await?;
         // Without its text it always runs on the source, and so it does when there are very many, or there is no memory for them.

@@ -71,7 +71,9 @@ impl<F: SessionFactory> Connection<F> {
 
     fn text_of(&self, packet: Range<usize>) -> Option<Cow<'_, str>> {
         match command::parse(self.wire.input.slice(packet), self.capabilities) {
-            Ok(Command::Query(raw)) => charset::decode(raw, self.session.status().client).ok(),
+            Ok(Command::Query(raw)) => {
+                charset::decode(raw, self.session.status().client, self.session.sql_mode()).ok()
+            }
             _ => None,
         }
     }

@@ -138,7 +138,7 @@ impl Typer {
     /// `left op right`.
     pub fn arith(&self, op: ArithOp, left: Expr, right: Expr) -> EvalResult<Expr> {
         refuse_geometries(&[&left, &right], op.symbol())?;
-        self.check_operands(&[&left, &right])?;
+        self.check_operands([&left, &right])?;
         let (left, right) = (self.number(left), self.number(right));
         let (l, r) = (ValueClass::of(&left.ty), ValueClass::of(&right.ty));
         let double = l == ValueClass::Double || r == ValueClass::Double;

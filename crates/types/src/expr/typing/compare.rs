@@ -150,8 +150,11 @@ impl Typer {
         exprs.into_iter().map(|expr| if is_string(&expr) { exact(expr, of_column) } else { expr }).collect()
     }
 
-    /// Texts that are given for parameters are exact numbers beside one that is computed, too.
+    /// Texts that are given for parameters are exact numbers beside one that is computed, too. (A MariaDB has doubles.)
     fn params_as_numbers(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        if self.is_of_mariadb() {
+            return exprs;
+        }
         let class = |expr: &Expr| ValueClass::of(&expr.ty);
         let is_param =
             |expr: &Expr| matches!(expr.kind, ExprKind::Param(_)) && class(expr) == ValueClass::Text;

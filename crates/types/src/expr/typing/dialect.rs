@@ -32,7 +32,7 @@ const fn is_coded(ty: &SqlType) -> bool {
 }
 
 impl Typer {
-    fn is_of_mariadb(&self) -> bool {
+    pub(super) fn is_of_mariadb(&self) -> bool {
         self.dialect == Dialect::MariaDb
     }
 
@@ -97,8 +97,9 @@ impl Typer {
     }
 
     /// Values of arithmetic and sums.
-    pub fn check_operands(&self, exprs: &[&Expr]) -> EvalResult<()> {
-        match self.is_of_mariadb() && exprs.iter().any(|expr| is_coded(&expr.ty) || expr.ty.is_temporal()) {
+    pub fn check_operands<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> EvalResult<()> {
+        let is_none = |expr: &Expr| is_coded(&expr.ty) || expr.ty.is_temporal();
+        match self.is_of_mariadb() && exprs.into_iter().any(is_none) {
             true => Err(foreign("arithmetic with values that are no numbers")),
             false => Ok(()),
         }
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn coded_values_are_no_numbers() {
         let bits = || column(SqlType::Bit { len: 4 });
-        assert!(typer().check_operands(&[&bits()]).is_err());
+        assert!(typer().check_operands([&bits()]).is_err());
         assert!(typer().check_alternatives(&[bits(), column(SqlType::INT)]).is_err());
         assert!(typer().check_alternatives(&[bits(), bits()]).is_ok());
         assert!(typer().check_membership(&SqlType::INT, &SqlType::BIGINT_UNSIGNED, false).is_err());
