@@ -3,6 +3,7 @@
 use avocet_server::protocol::command::{self, Command};
 use avocet_server::protocol::read::Reader;
 use avocet_server::protocol::{CapabilityFlags, handshake, params, sql_text};
+use avocet_types::collation::Charset;
 
 /// Parameters of the statement that an execute packet is read for, at most.
 const PARAMETERS: usize = 4;
@@ -11,7 +12,13 @@ pub fn run(data: &[u8]) {
     let Some((capabilities, packet)) = data.split_first_chunk::<4>() else { return };
     let capabilities = CapabilityFlags::from_bits_truncate(u32::from_le_bytes(*capabilities));
     match command::parse(packet, capabilities) {
-        Ok(Command::Query(text) | Command::Prepare(text)) => drop(sql_text::decode(text)),
+        Ok(Command::Query(text) | Command::Prepare(text)) => {
+            for escapes in [false, true] {
+                drop(sql_text::decode(text, escapes));
+                drop(sql_text::decode_in(text, Charset::Gbk, escapes));
+                drop(sql_text::decode_in(text, Charset::Sjis, escapes));
+            }
+        }
         Ok(Command::Execute { rest, .. }) => execute(rest, capabilities),
         Ok(Command::ChangeUser(rest)) => {
             let _ = handshake::change_user(rest, capabilities);
