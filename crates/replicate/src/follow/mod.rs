@@ -19,6 +19,7 @@ mod acks;
 mod copied;
 mod rows;
 mod statements;
+mod tables;
 mod words;
 
 pub use rows::has_text_of;
@@ -411,63 +412,6 @@ impl Follower {
         Ok(())
     }
 
-    /// Tables that have got foreign keys whose changes are not in the source's log are followed no further.
-    fn refuse_unlogged(&mut self, names: impl IntoIterator<Item = TableName>) {
-        if self.logs_cascades {
-            return;
-        }
-        let catalog = self.engine.catalog();
-        for name in names {
-            let table = catalog.table(&name.database, &name.table);
-            let is_followed = !self.state.tables.contains_key(&name);
-            let why = table.and_then(|table| source::unlogged_cascades(&table.def, self.flavor));
-            if let Some(why) = why.filter(|_| is_followed) {
-                self.refuse(&name, &why);
-            }
-        }
-    }
-
-    fn recopy_unfinished(&mut self, why: &str) {
-        for (name, state) in &mut self.state.tables {
-            if matches!(state, TableState::Copying { .. } | TableState::CatchingUp { .. }) {
-                self.copies.cancel(name);
-                *state = TableState::Waiting { why: why.to_owned() };
-            }
-        }
-    }
-
-    /// Tables that are wanted, are not here, and are not known: they are to be copied.
-    fn add_missing(&mut self, conn: &mut Connection) -> Result<()> {
-        self.status.forget_others();
-        let catalog = self.engine.catalog();
-        let mut here = Vec::new();
-        for (name, _) in source::tables(conn, &self.patterns.of_all_channels())? {
-            if !self.claim(&name)? {
-                continue;
-            }
-            let is_here = catalog.table(&name.database, &name.table).is_some();
-            match self.state.tables.get_mut(&name) {
-                Some(_) => {}
-                None if is_here => here.push(name),
-                None if catalog.view(&name.database, &name.table).is_some() => {}
-                None => {
-                    self.state.tables.insert(name, TableState::Waiting { why: "it is not here yet".into() });
-                }
-            }
-        }
-        self.refuse_unlogged(here);
-        Ok(())
-    }
-
-    /// Makes a table's database this channel's; false if it is another's, which is told.
-    fn claim(&self, name: &TableName) -> Result<bool> {
-        let other = self.patterns.claim(&name.database).map_err(ReplicateError::Refused)?;
-        if let Some(other) = &other {
-            self.status.tell_other(name, other);
-        }
-        Ok(other.is_none())
-    }
-
     /// The transactions between the position and the source's logs are lost: everything is copied at a new position.
     fn begin_anew(&mut self, why: &str) -> Result<()> {
         let mut conn = source::connect(&self.opts)?;
@@ -681,59 +625,6 @@ impl Follower {
                 self.set_aside(name, &why);
                 Ok(Target::Aside)
             }
-        }
-    }
-
-    /// A table is not what it is at the source any more: it is withheld, and copied again.
-    fn set_aside(&mut self, name: &TableName, why: &str) {
-        tracing::warn!(table = %name, why, "set aside; it will be copied again");
-        self.copies.cancel(name);
-        self.state.tables.insert(name.clone(), TableState::Waiting { why: why.to_owned() });
-        self.run.resting.insert(name.clone(), Instant::now() + COPY_REST);
-        self.changed(name);
-    }
-
-    /// As [`Self::set_aside`], for what a transaction has done whose rows are not known: it has to be visible before they are read.
-    fn set_aside_unseen(&mut self, name: &TableName, why: &str) {
-        self.set_aside(name, why);
-        if self.state.place.is_some() {
-            self.run.resting.insert(name.clone(), Instant::now() + UNSEEN_REST);
-        }
-    }
-
-    fn refuse(&mut self, name: &TableName, why: &str) {
-        tracing::warn!(table = %name, why, "not followed");
-        self.copies.cancel(name);
-        self.state.tables.insert(name.clone(), TableState::Refused { why: why.to_owned() });
-        self.changed(name);
-    }
-
-    /// The state of a table has changed.
-    fn changed(&mut self, name: &TableName) {
-        self.run
-            .maps
-            .values_mut()
-            .filter(|mapped| mapped.name == *name)
-            .for_each(|mapped| mapped.target = None);
-        self.run.group.is_changed = true;
-        if let Some(state) = self.state.tables.get(name) {
-            let why = withheld_because(state);
-            self.withholdings.withhold(&self.engine, name, &why);
-            self.run.withheld.insert(name.clone());
-        }
-    }
-
-    /// Withholds what the state says, and nothing else.
-    fn withhold_all(&mut self) {
-        for (name, state) in &self.state.tables {
-            self.withholdings.withhold(&self.engine, name, &withheld_because(state));
-            self.run.withheld.insert(name.clone());
-        }
-        let no_more: Vec<_> =
-            self.run.withheld.iter().filter(|name| !self.state.tables.contains_key(*name)).cloned().collect();
-        for name in no_more {
-            self.engine.release(&name.database, &name.table);
-            self.run.withheld.remove(&name);
         }
     }
 
