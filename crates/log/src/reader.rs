@@ -3,7 +3,8 @@
 //! A bad frame at *b* is **damage** if anything proves that the log was durable beyond *b*:
 //! - a segment whose name is a later LSN (it got the name after all before it was durable);
 //! - a valid frame behind *b* whose group began behind *b* (a group is written after the one before is durable);
-//! - the caller, who says until where the log is known to be durable.
+//! - the caller, who says until where the log is known to be durable;
+//! - a file that is shorter than its header says: it had its length before it had its name.
 //!
 //! Otherwise *b* lies in the last group, nobody was told that it is durable, and it is the log's **torn tail**: reading
 //! ends there. Valid frames behind it in the same group do not count. `docs/log.md` has the cases.
@@ -360,6 +361,15 @@ impl LogReader {
             return Err(self.damage(format!("{}, but a later record at byte {byte} is whole", flaw.text())));
         }
         let Some(segment) = &self.segment else { return Ok(()) };
+        if segment.is_cut() {
+            let (has, had) = (HEADER_BLOCK + segment.len, HEADER_BLOCK + segment.header.room);
+            let reason = format!(
+                "{}, and the file was cut: it has {has} of {had} bytes, so that commits may be missing (if none can be, give it its length \
+                 back: truncate -s {had})",
+                flaw.text()
+            );
+            return Err(self.damage(reason));
+        }
         let (path, offset) = (segment.path.clone(), self.offset_of(self.place));
         self.tail = Some(Tail { lsn: self.at, path, offset, reason: flaw.text() });
         Ok(())

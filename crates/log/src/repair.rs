@@ -89,7 +89,7 @@ fn rewrite(segment: &OpenSegment, from: Place, to: Place) -> Result<()> {
 fn zero_from(segment: &OpenSegment, from: Place) -> Result<()> {
     let end = HEADER_BLOCK + segment.header.room;
     let file: &dyn DiskFile = &*segment.file;
-    // A file that was cut short gets its length, and the space for it, back.
+    // A copy of it may have been made without the space for its zeros.
     file.allocate(end).map_err(Error::io("allocate", &segment.path))?;
     let zeros = vec![0; STEP];
     let mut found = vec![0; STEP];

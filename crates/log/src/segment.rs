@@ -166,6 +166,11 @@ impl OpenSegment {
         Ok(Self { header, path, file, len })
     }
 
+    /// Whether the file has lost its end: it had its whole length before it got its name.
+    pub fn is_cut(&self) -> bool {
+        self.len < self.header.room
+    }
+
     /// Where the first frame is.
     pub fn first_place(&self) -> Place {
         Place(self.header.start.0)
