@@ -10,18 +10,21 @@
 //! | those of `latin1`, `cp1251`, `gbk` and the like | the rank of the character's weight, 1 or 3 bytes |
 //! | `*_unicode_ci`, `*_unicode_520_ci` and those of languages | primary weights of UCA 4.0.0 or 5.2.0, 1 or 3 bytes |
 //! | `utf8mb4_0900_*`, `utf8mb4_*_0900_*` | weights of UCA 9.0.0, 1 or 3 bytes, level after level |
+//! | MariaDB's `utf8mb4_uca1400_*`, `utf8mb3_uca1400_*` | the same of UCA 14.0.0 |
 //!
 //! An ASCII character is one unit of one byte, found by a table of 256 (`Codes`), so comparing, hashing
 //! and making keys of ASCII strings is one look-up a byte. In the UCA collations the code 2k+2 stands for the
 //! k-th weight that ASCII has, and 2k+3, followed by the weight, for weights between that and the next.
 //! A character that has no such byte (not ASCII, ignored by the collation, or one that can weigh together with others, as
-//! Czech `ch`) is 0 in the table, and goes the long way.
+//! Czech `ch`) is 0 in the table, and goes the long way. In UCA 14.0.0 an `l` has one though it weighs together with `·`: whoever finds
+//! a 0 behind it goes back to it (`Tailoring::boundary`).
 //!
 //! PAD SPACE collations compare as if the shorter string were continued with spaces, NO PAD ones do not.
 //!
-//! - `names`: the collations that there are; `charset`: their character sets
+//! - `names`: the collations that there are; `mariadb`: those that only MariaDB has; `charset`: their character sets
 //! - `coding`: tables of those that are not Unicode; `coded`: what their characters weigh
-//! - `tables`: weights and case mappings, read from `data/collations.bin`; `tailoring`: what languages change in them
+//! - `tables`: weights and case mappings, read from `data/collations.bin`; `uca1400`: those of UCA 14.0.0;
+//!   `tailoring`: what languages change in them
 //! - `units`: units of characters; `weights`: by which rules; `keys`: keys made of them
 //! - `like`: LIKE; `weight_string`: what WEIGHT_STRING() shows
 
@@ -30,9 +33,11 @@ mod coded;
 mod coding;
 mod keys;
 mod like;
+mod mariadb;
 mod names;
 mod tables;
 mod tailoring;
+mod uca1400;
 mod units;
 mod weight_string;
 mod weights;
@@ -44,6 +49,7 @@ use std::hash::Hasher;
 pub use charset::Charset;
 pub(crate) use keys::bytes_key;
 pub use like::LikePattern;
+pub use mariadb::collations_of_mariadb;
 pub use names::{CollationInfo, collations};
 use units::Units;
 use weights::Rules;
@@ -51,12 +57,19 @@ use weights::Rules;
 pub use crate::sql_type::Collation;
 
 impl Collation {
-    /// By its name, or by the one that it had when `utf8` was the name of utf8mb3.
+    /// By its name, or by the one that it had when `utf8` was the name of utf8mb3. Those that only MariaDB has are known, too, for the
+    /// definitions of its dumps and logs.
     pub fn by_name(name: &str) -> Option<Self> {
         let old = name.get(..5).filter(|prefix| prefix.eq_ignore_ascii_case("utf8_"));
         let renamed = old.map(|_| format!("utf8mb3_{}", &name[5..]));
         let name = renamed.as_deref().unwrap_or(name);
-        collations().iter().find(|c| c.name.eq_ignore_ascii_case(name)).map(|c| Self(c.id))
+        let all = collations().iter().chain(collations_of_mariadb());
+        all.into_iter().find(|c| c.name.eq_ignore_ascii_case(name)).map(|c| Self(c.id))
+    }
+
+    /// Whether only MariaDB has it, and MySQL not.
+    pub fn is_of_mariadb(self) -> bool {
+        self.info().is_of_mariadb()
     }
 
     /// Its line in the table; an id that is not there is taken for the default collation.
@@ -211,39 +224,43 @@ impl Rules {
     fn compare_slow(&'static self, a: &str, b: &str, at: usize) -> Ordering {
         let mut at = (0..=at).rev().find(|&i| a.is_char_boundary(i) && b.is_char_boundary(i)).unwrap_or(0);
         if let Some(tailoring) = self.tailoring() {
-            // Members of sequences have no code: those before `at` are the same in both strings.
-            at = tailoring.boundary(a, at);
+            // Before `at` are the same characters, or those of ASCII.
+            at = tailoring.boundary(a, b, at);
         }
-        let (mut x, mut y) = (Units::new(self, &a[at..], 0), Units::new(self, &b[at..], 0));
+        self.compare_units(&a[at..], &b[at..], 0).then_with(|| self.compare_levels(a, b))
+    }
+
+    fn compare_units(&'static self, a: &str, b: &str, level: usize) -> Ordering {
+        let (mut x, mut y) = (Units::new(self, a, level), Units::new(self, b, level));
         loop {
-            let order = match (x.next(), y.next()) {
+            return match (x.next(), y.next()) {
                 (Some(u), Some(v)) if u == v => continue,
                 (Some(u), Some(v)) => u.cmp(&v),
                 (None, None) => Ordering::Equal,
-                (Some(u), None) => self.tail_order(u, x),
-                (None, Some(v)) => self.tail_order(v, y).reverse(),
+                (Some(u), None) => self.tail_order(u, x, level),
+                (None, Some(v)) => self.tail_order(v, y, level).reverse(),
             };
-            return order.then_with(|| self.compare_levels(a, b));
         }
     }
 
     /// How units that only one string has compare with nothing.
-    fn tail_order(&'static self, first: u32, rest: Units<'_>) -> Ordering {
-        if !self.padded {
+    fn tail_order(&'static self, first: u32, rest: Units<'_>, level: usize) -> Ordering {
+        if !self.pads(level) {
             return Ordering::Greater;
         }
-        let space = self.space_unit();
+        let space = self.space_unit(level);
         std::iter::once(first).chain(rest).find(|u| *u != space).map_or(Ordering::Equal, |u| u.cmp(&space))
     }
 
-    /// The second and third level of strings whose first levels are equal.
+    /// The other levels of strings whose first levels are equal.
     #[inline]
     fn compare_levels(&'static self, a: &str, b: &str) -> Ordering {
-        if self.levels == 1 || a == b {
+        if self.levels.len() == 1 || a == b {
             return Ordering::Equal;
         }
-        (1..self.levels)
-            .map(|level| Units::new(self, a, level).cmp(Units::new(self, b, level)))
+        self.levels[1..]
+            .iter()
+            .map(|level| self.compare_units(a, b, *level))
             .find(|order| order.is_ne())
             .unwrap_or(Ordering::Equal)
     }
@@ -268,6 +285,8 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     start + a[start..].iter().zip(&b[start..]).take_while(|(u, v)| u == v).count()
 }
 
+#[cfg(test)]
+mod mariadb_tests;
 #[cfg(test)]
 mod mysql_tests;
 #[cfg(test)]

@@ -15,7 +15,10 @@ fn push_hex(bytes: &[u8], to: &mut Vec<u8>) {
 }
 
 /// SUM(CRC32(CONCAT(…, ':', HEX(…)))): `line` writes what stands before the colon to the first, the bytes to the second.
-fn checksum<T>(items: impl Iterator<Item = T>, line: impl Fn(T, &mut Vec<u8>, &mut Vec<u8>)) -> u64 {
+pub(super) fn checksum<T>(
+    items: impl Iterator<Item = T>,
+    line: impl Fn(T, &mut Vec<u8>, &mut Vec<u8>),
+) -> u64 {
     let (mut text, mut bytes) = (Vec::new(), Vec::new());
     let sums = items.map(|item| {
         text.clear();
@@ -30,7 +33,7 @@ fn checksum<T>(items: impl Iterator<Item = T>, line: impl Fn(T, &mut Vec<u8>, &m
     sums.sum()
 }
 
-fn push_number(mut number: u32, to: &mut Vec<u8>) {
+pub(super) fn push_number(mut number: u32, to: &mut Vec<u8>) {
     let start = to.len();
     loop {
         to.push(b'0' + (number % 10) as u8);
@@ -43,7 +46,7 @@ fn push_number(mut number: u32, to: &mut Vec<u8>) {
 }
 
 /// The sum over all characters to the last, of what they have.
-fn sum_of_characters(last: char, answer: impl Fn(&str, &mut Vec<u8>)) -> u64 {
+pub(super) fn sum_of_characters(last: char, answer: impl Fn(&str, &mut Vec<u8>)) -> u64 {
     checksum('\0'..=last, |c, text, bytes| {
         push_number(c.into(), text);
         answer(c.encode_utf8(&mut [0; 4]), bytes);
@@ -51,7 +54,11 @@ fn sum_of_characters(last: char, answer: impl Fn(&str, &mut Vec<u8>)) -> u64 {
 }
 
 fn samples() -> Vec<String> {
-    let lines = include_str!("testdata/samples.txt").split_terminator('\n');
+    lines(include_str!("testdata/samples.txt"))
+}
+
+pub(super) fn lines(file: &str) -> Vec<String> {
+    let lines = file.split_terminator('\n');
     lines.map(|line| line.replace("\\0", "\0").replace("\\\\", "\\")).collect()
 }
 
@@ -62,7 +69,7 @@ fn weights(collation: Collation, s: &str) -> Vec<u8> {
 }
 
 /// The last character that stands in the file for a character set.
-fn last_of(charset: Charset) -> char {
+pub(super) fn last_of(charset: Charset) -> char {
     if charset == Charset::Utf8mb3 { '\u{ffff}' } else { char::MAX }
 }
 
@@ -154,20 +161,21 @@ fn samples_compare_as_their_weights() {
 #[test]
 fn prefix_keys_begin_the_keys_of_what_like_finds() {
     let samples = samples();
-    for info in distinct() {
-        let c = Collation(info.id);
-        for s in &samples {
-            for end in s.char_indices().map(|(at, _)| at) {
-                let start = &s[..end];
-                let mut prefix = Vec::new();
-                c.sort_key_prefix(start, &mut prefix);
-                assert!(key(c, s).starts_with(&prefix), "{}: {start:?} {s:?}", info.name);
-                let changed = format!("{}{}", c.upper(start), &s[end..]);
-                if LikePattern::new(&format!("{start}%"), None, c).matches(&changed)
-                    && !start.contains(['%', '_'])
-                {
-                    assert!(key(c, &changed).starts_with(&prefix), "{}: {start:?} {changed:?}", info.name);
-                }
+    distinct().for_each(|info| check_prefix_keys(Collation(info.id), &samples));
+}
+
+pub(super) fn check_prefix_keys(c: Collation, samples: &[String]) {
+    for s in samples {
+        for end in s.char_indices().map(|(at, _)| at) {
+            let start = &s[..end];
+            let mut prefix = Vec::new();
+            c.sort_key_prefix(start, &mut prefix);
+            assert!(key(c, s).starts_with(&prefix), "{}: {start:?} {s:?}", c.name());
+            let changed = format!("{}{}", c.upper(start), &s[end..]);
+            if LikePattern::new(&format!("{start}%"), None, c).matches(&changed)
+                && !start.contains(['%', '_'])
+            {
+                assert!(key(c, &changed).starts_with(&prefix), "{}: {start:?} {changed:?}", c.name());
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The collations that there are, by MySQL's ids and names.
 
 use super::charset::Charset;
+use super::mariadb::{self, collations_of_mariadb};
 
 /// How a collation weighs characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,12 +16,20 @@ pub(super) enum Family {
     General(General),
     Uca {
         version: Version,
-        /// How many of the levels decide.
-        levels: u8,
-        /// Number of the language's tailoring in `data/tailorings.bin`.
+        levels: Levels,
+        /// Number of the tailoring (`Tailoring::get`).
         tailoring: Option<u8>,
     },
 }
+
+/// The levels that decide, one after the other: 0 has primary weights, 1 secondary and 2 tertiary ones, 3 is Japanese's own.
+pub(super) type Levels = &'static [usize];
+
+pub(super) const AI_CI: Levels = &[0];
+pub(super) const AI_CS: Levels = &[0, 2];
+pub(super) const AS_CI: Levels = &[0, 1];
+pub(super) const AS_CS: Levels = &[0, 1, 2];
+const AS_CS_KS: Levels = &[0, 1, 2, 3];
 
 /// One weight for each character of the first plane, by its upper case without marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +47,8 @@ pub(super) enum Version {
     V400,
     V520,
     V900,
+    /// MariaDB's alone.
+    V1400,
 }
 
 /// How a collation maps the case of letters.
@@ -49,6 +60,8 @@ pub(super) enum CaseRules {
     Turkish,
     V520,
     V900,
+    V1400,
+    Turkish1400,
     /// By the tables of a character set.
     Coded(Charset),
 }
@@ -66,6 +79,11 @@ pub struct CollationInfo {
 }
 
 impl CollationInfo {
+    /// Whether only MariaDB has it, and MySQL not.
+    pub fn is_of_mariadb(&self) -> bool {
+        matches!(self.family, Family::Uca { version: Version::V1400, .. })
+    }
+
     pub fn is_bin(&self) -> bool {
         matches!(self.family, Family::Bytes | Family::PaddedBytes | Family::CodedBinary)
     }
@@ -75,6 +93,10 @@ impl CollationInfo {
             Family::Uca { version: Version::V400, tailoring: Some(TURKISH), .. } => CaseRules::Turkish,
             Family::Uca { version: Version::V520, .. } => CaseRules::V520,
             Family::Uca { version: Version::V900, .. } => CaseRules::V900,
+            Family::Uca { version: Version::V1400, tailoring: Some(mariadb::TURKISH), .. } => {
+                CaseRules::Turkish1400
+            }
+            Family::Uca { version: Version::V1400, .. } => CaseRules::V1400,
             Family::Coded | Family::CodedBinary => CaseRules::Coded(self.charset),
             Family::Bytes if self.id != super::Collation::BINARY.0 => CaseRules::V900,
             _ => CaseRules::Older,
@@ -82,7 +104,13 @@ impl CollationInfo {
     }
 }
 
-const fn line(id: u16, name: &'static str, charset: Charset, sort_len: u8, family: Family) -> CollationInfo {
+pub(super) const fn line(
+    id: u16,
+    name: &'static str,
+    charset: Charset,
+    sort_len: u8,
+    family: Family,
+) -> CollationInfo {
     let pad_space = !matches!(family, Family::Bytes | Family::Uca { version: Version::V900, .. });
     CollationInfo { id, name, charset, is_default: false, pad_space, sort_len, family }
 }
@@ -99,7 +127,7 @@ const fn default(
     line
 }
 
-const fn uca(version: Version, levels: u8, tailoring: Option<u8>) -> Family {
+pub(super) const fn uca(version: Version, levels: Levels, tailoring: Option<u8>) -> Family {
     Family::Uca { version, levels, tailoring }
 }
 
@@ -122,7 +150,7 @@ macro_rules! unicode {
             let version = if id - $first == 22 { Version::V520 } else { Version::V400 };
             id += 1;
             let name = concat!($name, "_", $language, "_ci");
-            line(id - 1, name, Charset::$charset, 8, uca(version, 1, $tailoring))
+            line(id - 1, name, Charset::$charset, 8, uca(version, AI_CI, $tailoring))
         }),*]
     }};
 }
@@ -132,9 +160,9 @@ macro_rules! languages {
     ($($language:literal $tailoring:literal $ai_ci:literal $as_cs:literal),* $(,)?) => {
         [$(
             line($ai_ci, concat!("utf8mb4_", $language, "_0900_ai_ci"), Charset::Utf8mb4, 0,
-                 uca(Version::V900, 1, Some(FIRST_OF_900 + $tailoring))),
+                 uca(Version::V900, AI_CI, Some(FIRST_OF_900 + $tailoring))),
             line($as_cs, concat!("utf8mb4_", $language, "_0900_as_cs"), Charset::Utf8mb4, 0,
-                 uca(Version::V900, 3, Some(FIRST_OF_900 + $tailoring))),
+                 uca(Version::V900, AS_CS, Some(FIRST_OF_900 + $tailoring))),
         )*]
     };
 }
@@ -225,18 +253,30 @@ const OTHERS: [CollationInfo; 23] = [
     line(90, "ucs2_bin", Charset::Ucs2, 1, Family::PaddedBytes),
     line(159, "ucs2_general_mysql500_ci", Charset::Ucs2, 1, Family::General(General::Mysql500)),
     line(223, "utf8mb3_general_mysql500_ci", Charset::Utf8mb3, 1, Family::General(General::Mysql500)),
-    default(255, "utf8mb4_0900_ai_ci", Charset::Utf8mb4, 0, uca(Version::V900, 1, None)),
-    line(278, "utf8mb4_0900_as_cs", Charset::Utf8mb4, 0, uca(Version::V900, 3, None)),
-    line(303, "utf8mb4_ja_0900_as_cs", Charset::Utf8mb4, 0, uca(Version::V900, 3, Some(FIRST_OF_900 + 20))),
+    default(255, "utf8mb4_0900_ai_ci", Charset::Utf8mb4, 0, uca(Version::V900, AI_CI, None)),
+    line(278, "utf8mb4_0900_as_cs", Charset::Utf8mb4, 0, uca(Version::V900, AS_CS, None)),
+    line(
+        303,
+        "utf8mb4_ja_0900_as_cs",
+        Charset::Utf8mb4,
+        0,
+        uca(Version::V900, AS_CS, Some(FIRST_OF_900 + 20)),
+    ),
     line(
         304,
         "utf8mb4_ja_0900_as_cs_ks",
         Charset::Utf8mb4,
         24,
-        uca(Version::V900, 4, Some(FIRST_OF_900 + 21)),
+        uca(Version::V900, AS_CS_KS, Some(FIRST_OF_900 + 21)),
     ),
-    line(305, "utf8mb4_0900_as_ci", Charset::Utf8mb4, 0, uca(Version::V900, 2, None)),
-    line(308, "utf8mb4_zh_0900_as_cs", Charset::Utf8mb4, 0, uca(Version::V900, 3, Some(FIRST_OF_900 + 23))),
+    line(305, "utf8mb4_0900_as_ci", Charset::Utf8mb4, 0, uca(Version::V900, AS_CI, None)),
+    line(
+        308,
+        "utf8mb4_zh_0900_as_cs",
+        Charset::Utf8mb4,
+        0,
+        uca(Version::V900, AS_CS, Some(FIRST_OF_900 + 23)),
+    ),
     line(309, "utf8mb4_0900_bin", Charset::Utf8mb4, 1, Family::Bytes),
 ];
 
@@ -272,12 +312,12 @@ static COLLATIONS: [CollationInfo; COUNT] = {
     all
 };
 
-/// All collations, by id.
+/// MySQL's collations, by id.
 pub fn collations() -> &'static [CollationInfo] {
     &COLLATIONS
 }
 
-/// One more than the largest id.
+/// One more than the largest of MySQL's ids.
 pub(super) const IDS: usize = COLLATIONS_END as usize + 1;
 const COLLATIONS_END: u16 = 323;
 
@@ -301,6 +341,9 @@ static BY_ID: [u16; IDS] = {
 
 #[inline]
 pub(super) fn info(id: u16) -> &'static CollationInfo {
-    let position = BY_ID.get(usize::from(id)).copied().unwrap_or(BY_ID[255]);
-    &COLLATIONS[usize::from(position)]
+    match BY_ID.get(usize::from(id)) {
+        Some(position) => &COLLATIONS[usize::from(*position)],
+        None => mariadb::position(id)
+            .map_or(&COLLATIONS[usize::from(BY_ID[255])], |position| &collations_of_mariadb()[position]),
+    }
 }

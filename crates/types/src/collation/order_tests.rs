@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::keys::push_unit;
-use super::tests::{hash, key};
+use super::tests::{all_collations, hash, key};
 use super::*;
 
 /// Checks each of the items, on all cores.
@@ -85,7 +85,7 @@ fn agree(c: Collation, a: &Sample, b: &Sample) -> Ordering {
 
 #[test]
 fn every_collation_is_an_order_that_its_keys_and_hashes_have() {
-    on_all_cores(collations(), |info| {
+    on_all_cores(&all_collations().collect::<Vec<_>>(), |info| {
         let c = Collation(info.id);
         let samples: Vec<[Sample; 7]> =
             edges(info.charset).into_iter().map(|ch| frames(ch).map(|text| Sample::new(c, text))).collect();
@@ -115,7 +115,7 @@ fn units_order_as_their_bytes() {
         push_unit(unit, &mut bytes);
         bytes
     };
-    on_all_cores(collations(), |info| {
+    on_all_cores(&all_collations().collect::<Vec<_>>(), |info| {
         let rules = Collation(info.id).rules();
         if rules.is_table() {
             let mut units: Vec<u32> = (1..=u16::MAX).map(|weight| rules.primary_unit(weight)).collect();
@@ -128,4 +128,15 @@ fn units_order_as_their_bytes() {
             }
         }
     });
+}
+
+#[test]
+fn codes_are_the_units_of_ascii() {
+    for info in all_collations() {
+        let rules = Collation(info.id).rules();
+        for byte in (0..128u8).filter(|byte| rules.is_table() && rules.codes[usize::from(*byte)] != 0) {
+            let (text, code) = (char::from(byte).to_string(), u32::from(rules.codes[usize::from(byte)]));
+            assert!(Units::new(rules, &text, 0).eq([code << 16]), "{}: {text:?}", info.name);
+        }
+    }
 }

@@ -10,6 +10,7 @@ use avocet_base::codec::{Malformed, Reader};
 
 use super::coding::{Coding, number};
 use super::names::CaseRules;
+use super::uca1400::uca1400;
 
 /// Runs of numbers by character.
 #[derive(Default)]
@@ -56,8 +57,8 @@ impl CharMap {
 /// Case mappings of single characters.
 #[derive(Default)]
 pub(super) struct Cases {
-    upper: HashMap<char, char>,
-    lower: HashMap<char, char>,
+    pub upper: HashMap<char, char>,
+    pub lower: HashMap<char, char>,
 }
 
 impl Cases {
@@ -83,11 +84,15 @@ impl Tables {
     /// The case of a character.
     pub fn case(&self, rules: CaseRules, c: char, upper: bool) -> char {
         match (rules, c, upper) {
-            (CaseRules::Turkish, 'i', true) => 'İ',
-            (CaseRules::Turkish, 'I', false) => 'ı',
+            (CaseRules::Turkish | CaseRules::Turkish1400, 'i', true) => 'İ',
+            (CaseRules::Turkish | CaseRules::Turkish1400, 'I', false) => 'ı',
             (CaseRules::V520, ..) => {
                 let changed = uca520().cases.map(c, upper);
                 if changed == c { self.cases_older.map(c, upper) } else { changed }
+            }
+            (CaseRules::V1400 | CaseRules::Turkish1400, ..) => {
+                let changed = uca1400().cases.map(c, upper);
+                if changed == c { self.cases_0900.map(c, upper) } else { changed }
             }
             (CaseRules::Coded(charset), ..) => Coding::get(charset).case(c, upper),
             (CaseRules::V900, ..) => self.cases_0900.map(c, upper),
@@ -99,9 +104,9 @@ impl Tables {
 /// Whether letters of ASCII have their case as there. MySQL's tables of a few character sets have holes.
 pub(super) fn keeps_ascii_case(rules: CaseRules) -> bool {
     match rules {
-        CaseRules::Turkish => false,
+        CaseRules::Turkish | CaseRules::Turkish1400 => false,
         CaseRules::Coded(charset) => Coding::get(charset).keeps_ascii_case(),
-        CaseRules::Older | CaseRules::V520 | CaseRules::V900 => true,
+        CaseRules::Older | CaseRules::V520 | CaseRules::V900 | CaseRules::V1400 => true,
     }
 }
 
@@ -181,7 +186,7 @@ fn read(mut from: Reader<'_>) -> Result<Tables, Malformed> {
     Ok(tables)
 }
 
-fn mapping(map: &mut HashMap<char, char>, c: u32, from: &mut Reader<'_>) -> Result<(), Malformed> {
+pub(super) fn mapping(map: &mut HashMap<char, char>, c: u32, from: &mut Reader<'_>) -> Result<(), Malformed> {
     let to = number(from, "character")?;
     map.extend(char::from_u32(c).zip(char::from_u32(to)));
     Ok(())
@@ -192,7 +197,8 @@ pub(super) fn weights(from: &mut Reader<'_>) -> Result<Vec<u16>, Malformed> {
     (0..number(from, "weights")?).map(|_| Ok(number(from, "weight")? as u16)).collect()
 }
 
-fn section(
+/// A count, and as many records, each behind its code point.
+pub(super) fn section(
     from: &mut Reader<'_>,
     mut record: impl FnMut(u32, &mut Reader<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {

@@ -7,7 +7,7 @@
 //! *Sequences* are the characters that weigh together: contractions (Czech `ch`), and in Japanese a mark with the kana
 //! before it (`かー`). The longest that a text goes on with is taken.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -15,6 +15,7 @@ use avocet_base::codec::{Malformed, Reader};
 
 use super::coding::number;
 use super::tables::{CharMap, TAILORINGS, read_uca520, tables, weights};
+use super::uca1400::{self, uca1400};
 
 /// Levels that a collation can have.
 pub(super) const LEVELS: usize = 4;
@@ -36,6 +37,8 @@ struct Sequences {
     heads: Vec<(char, Range<usize>)>,
     all: Vec<Sequence>,
     weights: Vec<u16>,
+    /// A bit for each character of ASCII that begins a sequence.
+    ascii_heads: u128,
     /// All characters of sequences but those that stand only at the end.
     inner: HashSet<char>,
     members: HashSet<char>,
@@ -61,7 +64,10 @@ impl Tailoring {
     /// Weights of the sequence that `head` and the text behind it begin with, and how many bytes of that text it takes.
     #[inline]
     pub fn sequence(&self, head: char, rest: &str, level: usize) -> Option<(&[u16], usize)> {
-        let Sequences { heads, all, weights, .. } = &self.sequences;
+        let Sequences { heads, all, weights, ascii_heads, .. } = &self.sequences;
+        if head.is_ascii() && ascii_heads >> u32::from(head) & 1 == 0 {
+            return None;
+        }
         let at = heads.binary_search_by_key(&head, |(head, _)| *head).ok()?;
         let found = all[heads[at].1.clone()].iter().find(|s| rest.starts_with(&s.rest))?;
         Some((&weights[found.levels[level].clone()], found.rest.len()))
@@ -72,11 +78,27 @@ impl Tailoring {
         self.sequences.members.contains(&c)
     }
 
-    /// The last place, at or before `at`, that is inside of no sequence, whatever the text goes on with.
-    pub fn boundary(&self, text: &str, mut at: usize) -> usize {
-        if !self.sequences.inner.is_empty() {
-            while let Some(c) = text[..at].chars().next_back()
-                && self.sequences.inner.contains(&c)
+    /// Whether the character has this primary weight in all texts of ASCII, and begins with it in all others: it may begin sequences,
+    /// but these go on beyond ASCII, and no other has it.
+    pub fn is_plain_in_ascii(&self, c: char, weight: u16) -> bool {
+        let Sequences { heads, all, weights, .. } = &self.sequences;
+        heads.iter().all(|(head, range)| {
+            all[range.clone()].iter().all(|sequence| {
+                let begins = *head == c
+                    && !sequence.rest.starts_with(|second: char| second.is_ascii())
+                    && weights[sequence.levels[0].clone()].first() == Some(&weight);
+                (begins || *head != c) && !sequence.rest.contains(c)
+            })
+        })
+    }
+
+    /// The last place, at or before `at`, that is inside of no sequence of either text, whatever they go on with. Before `at`,
+    /// characters of one text are as long as those of the other.
+    pub fn boundary(&self, a: &str, b: &str, mut at: usize) -> usize {
+        let inner = &self.sequences.inner;
+        if !inner.is_empty() {
+            while let (Some(c), Some(d)) = (a[..at].chars().next_back(), b[..at].chars().next_back())
+                && (inner.contains(&c) || inner.contains(&d))
             {
                 at -= c.len_utf8();
             }
@@ -106,13 +128,19 @@ impl Tailoring {
     }
 }
 
-/// Tailorings in the file, and how many of them are of UCA 4.0.0, with one level.
-const COUNT: usize = 53;
+/// Tailorings in the file, and how many of them are of UCA 4.0.0, with one level. Behind them are counted those of UCA 14.0.0.
+const IN_FILE: u8 = 53;
 const OF_400: u8 = 22;
+const COUNT: usize = IN_FILE as usize + uca1400::TAILORINGS;
+pub(super) const FIRST_OF_1400: u8 = IN_FILE;
 /// The one that has a fourth level: kana are told apart there.
 const JAPANESE_KS: u8 = 43;
 
 fn load(wanted: u8) -> Result<Tailoring, Malformed> {
+    if let Some(number) = wanted.checked_sub(FIRST_OF_1400) {
+        let root = if number > 0 { sequences_of_root()? } else { Weighed::new() };
+        return read(&mut uca1400::tailoring(number)?, 3, &uca1400().weights[0], root);
+    }
     let mut file = Reader::new(TAILORINGS);
     read_uca520(&mut file)?;
     for _ in 0..wanted {
@@ -126,12 +154,31 @@ fn load(wanted: u8) -> Result<Tailoring, Malformed> {
         JAPANESE_KS => 4,
         _ => 3,
     };
-    let tailoring = read(&mut from, levels)?;
-    from.finish("tailoring")?;
-    Ok(tailoring)
+    let base = if levels == 1 { &tables().uca4 } else { &tables().uca9[0] };
+    read(&mut from, levels, base, Weighed::new())
 }
 
-fn read(from: &mut Reader<'_>, levels: usize) -> Result<Tailoring, Malformed> {
+/// Sequences with their weights by level.
+type Weighed = BTreeMap<Vec<char>, [Vec<u16>; LEVELS]>;
+
+fn sequences_of_root() -> Result<Weighed, Malformed> {
+    let mut from = uca1400::tailoring(0)?;
+    // Ranges, leads, cases, runs, characters: there are none.
+    for _ in 0..5 {
+        number(&mut from, "nothing")?;
+    }
+    let mut root = Weighed::new();
+    read_sequences(&mut from, 3, &mut root)?;
+    Ok(root)
+}
+
+/// Reads a tailoring of the table of these primary weights; it has these sequences, too, unless it weighs them otherwise.
+fn read(
+    from: &mut Reader<'_>,
+    levels: usize,
+    base: &CharMap,
+    mut sequences: Weighed,
+) -> Result<Tailoring, Malformed> {
     let mut tailoring = Tailoring::default();
     let moves = (0..number(from, "ranges")?).map(|_| Move::read(from)).collect::<Result<Vec<_>, _>>()?;
     for _ in 0..number(from, "leads")? {
@@ -168,10 +215,11 @@ fn read(from: &mut Reader<'_>, levels: usize) -> Result<Tailoring, Malformed> {
             map.insert(c, &weights(from)?);
         }
     }
-    tailoring.sequences = Sequences::read(from, levels)?;
+    read_sequences(from, levels, &mut sequences)?;
+    tailoring.sequences = Sequences::new(sequences);
+    from.finish("tailoring")?;
     tailoring.sequences.index(|c| {
         let (own, c) = (&tailoring.characters[0], u32::from(c));
-        let base = if levels == 1 { &tables().uca4 } else { primary };
         own.get(c).or_else(|| base.get(c)).unwrap_or(&[]).to_vec()
     });
     Ok(tailoring)
@@ -233,29 +281,39 @@ fn read_runs(from: &mut Reader<'_>, tailoring: &mut Tailoring) -> Result<(), Mal
     Ok(())
 }
 
+fn read_sequences(from: &mut Reader<'_>, levels: usize, to: &mut Weighed) -> Result<(), Malformed> {
+    for _ in 0..number(from, "sequences")? {
+        let mut chars = Vec::new();
+        for _ in 0..number(from, "length")? {
+            let c = char::from_u32(number(from, "code point")?);
+            chars.push(c.ok_or_else(|| from.malformed("code point"))?);
+        }
+        let mut by_level = [const { Vec::new() }; LEVELS];
+        for level in &mut by_level[..levels] {
+            *level = weights(from)?;
+        }
+        to.insert(chars, by_level);
+    }
+    Ok(())
+}
+
 impl Sequences {
-    fn read(from: &mut Reader<'_>, levels: usize) -> Result<Self, Malformed> {
-        let mut read: Vec<(char, Sequence)> = Vec::new();
+    fn new(weighed: Weighed) -> Self {
         let mut sequences = Self::default();
-        for _ in 0..number(from, "sequences")? {
-            let mut chars = Vec::new();
-            for _ in 0..number(from, "length")? {
-                let c = char::from_u32(number(from, "code point")?);
-                chars.push(c.ok_or_else(|| from.malformed("code point"))?);
-            }
-            let (head, rest) = chars.split_first().ok_or_else(|| from.malformed("sequence"))?;
+        let mut all: Vec<(char, Sequence)> = Vec::with_capacity(weighed.len());
+        for (chars, by_level) in weighed {
+            let Some((head, rest)) = chars.split_first() else { continue };
             sequences.members.extend(&chars);
             sequences.inner.extend(&chars[..chars.len() - 1]);
-            let mut ranges = [const { 0..0 }; LEVELS];
-            for range in &mut ranges[..levels] {
+            let levels = by_level.map(|weights| {
                 let start = sequences.weights.len();
-                sequences.weights.extend(weights(from)?);
-                *range = start..sequences.weights.len();
-            }
-            read.push((*head, Sequence { rest: rest.iter().collect(), levels: ranges }));
+                sequences.weights.extend(weights);
+                start..sequences.weights.len()
+            });
+            all.push((*head, Sequence { rest: rest.iter().collect(), levels }));
         }
-        read.sort_by(|(a, x), (b, y)| a.cmp(b).then(y.rest.len().cmp(&x.rest.len())));
-        for (head, sequence) in read {
+        all.sort_by(|(a, x), (b, y)| a.cmp(b).then(y.rest.len().cmp(&x.rest.len())));
+        for (head, sequence) in all {
             let at = sequences.all.len();
             match sequences.heads.last_mut() {
                 Some((last, range)) if *last == head => range.end = at + 1,
@@ -263,7 +321,7 @@ impl Sequences {
             }
             sequences.all.push(sequence);
         }
-        Ok(sequences)
+        sequences
     }
 
     /// Fills what is derived from the weights of single characters.
@@ -276,6 +334,9 @@ impl Sequences {
                 self.second_weights.extend(sequence.rest.chars().next().map(&primary));
             }
             self.head_weights.insert(weights);
+            if head.is_ascii() {
+                self.ascii_heads |= 1 << u32::from(*head);
+            }
         }
     }
 }

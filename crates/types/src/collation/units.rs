@@ -7,7 +7,8 @@ use super::coded::{CodedWeights, absent};
 use super::names::{General, Version};
 use super::tables::{CharMap, Tables, tables, uca520};
 use super::tailoring::Tailoring;
-use super::weights::{Rules, Weigher};
+use super::uca1400::uca1400;
+use super::weights::{COMMONEST, Rules, Weigher};
 
 /// The table that a UCA collation is made from, and what it changes there.
 pub(super) struct Uca {
@@ -23,6 +24,7 @@ impl Uca {
             Version::V400 => std::slice::from_ref(&tables().uca4),
             Version::V520 => std::slice::from_ref(&uca520().weights),
             Version::V900 => &tables().uca9,
+            Version::V1400 => &uca1400().weights,
         };
         Self { version, tailoring: tailoring.map(Tailoring::get), base }
     }
@@ -36,11 +38,13 @@ impl Uca {
 
     /// The byte's one weight of the first level, if it has that and stands in no sequence.
     pub fn ascii_weight(&self, byte: u8) -> Option<u16> {
-        let in_sequence = self.tailoring.is_some_and(|tailoring| tailoring.is_member(byte.into()));
-        match self.get(byte.into(), 0) {
-            Some(&[weight]) if !in_sequence => Some(weight),
-            _ => None,
-        }
+        let Some(&[weight]) = self.get(byte.into(), 0) else { return None };
+        let in_sequence = self.tailoring.is_some_and(|tailoring| match self.version {
+            Version::V1400 => !tailoring.is_plain_in_ascii(byte.into(), weight),
+            // Fewer would do, but keys of stored rows are made by this.
+            _ => tailoring.is_member(byte.into()),
+        });
+        (!in_sequence).then_some(weight)
     }
 
     /// The part of a text that weighs the same in all strings that begin like it, character by character.
@@ -56,6 +60,7 @@ impl Uca {
         match (self.version, level) {
             (Version::V400, _) if c > 0xffff => Pending::Weights(&[0xfffd]),
             (Version::V400 | Version::V520, _) => computed(&implicit_older(c)),
+            (Version::V1400, 0) => computed(&implicit_1400(c)),
             (Version::V900, 2) if let (0xd700.., Some((_, len))) = (c, hangul(c)) => {
                 Pending::Weights(&[3; 3][..len])
             }
@@ -69,9 +74,9 @@ impl Uca {
                 let moved = self.tailoring.and_then(|t| t.leads.iter().find(|(from, _)| *from == lead));
                 computed(&[moved.map_or(lead, |(_, to)| *to), rest])
             }
-            (Version::V900, 1) => Pending::Weights(&[0x20]),
-            (Version::V900, 2) => Pending::Weights(&[2]),
-            (Version::V900, _) => Pending::Weights(&[]),
+            (Version::V900 | Version::V1400, 1) => Pending::Weights(&[0x20]),
+            (Version::V900 | Version::V1400, 2) => Pending::Weights(&[2]),
+            (Version::V900 | Version::V1400, _) => Pending::Weights(&[]),
         }
     }
 }
@@ -140,7 +145,7 @@ impl<'s> Units<'s> {
         match self.level {
             0 => self.rules.primary_unit(weight),
             // The commonest secondary weight in one byte, the others before and behind it.
-            1 if weight == 0x20 => 2 << 16,
+            1 if weight == 0x20 => u32::from(COMMONEST) << 16,
             1 => (1 + 2 * u32::from(weight > 0x20)) << 16 | u32::from(weight),
             _ => character_unit(weight.into()),
         }
@@ -248,6 +253,26 @@ fn implicit_0900(c: u32) -> [u16; 2] {
         0x3400..=0x4db5 | 0x20000..=0x2a6d6 | 0x2a700..=0x2b734 | 0x2b740..=0x2b81d | 0x2b820..=0x2cea1 => {
             0xfb80
         }
+        _ => 0xfbc0,
+    };
+    [base + (c >> 15) as u16, (c & 0x7fff) as u16 | 0x8000]
+}
+
+/// The same for UCA 14.0.0. MariaDB computes a pair for syllables of Hangul as well.
+fn implicit_1400(c: u32) -> [u16; 2] {
+    let in_block = |base: u16, first: u32| [base, (c - first) as u16 | 0x8000];
+    let base = match c {
+        0x17000..=0x18aff | 0x18d00..=0x18d7f => return in_block(0xfb00, 0x17000),
+        0x1b170..=0x1b2ff => return in_block(0xfb01, 0x1b170),
+        0x18b00..=0x18cff => return in_block(0xfb02, 0x18b00),
+        0x4e00..=0x9fff => 0xfb40,
+        0x3400..=0x4dbf
+        | 0x20000..=0x2a6df
+        | 0x2a700..=0x2b738
+        | 0x2b740..=0x2b81d
+        | 0x2b820..=0x2cea1
+        | 0x2ceb0..=0x2ebe0
+        | 0x30000..=0x3134a => 0xfb80,
         _ => 0xfbc0,
     };
     [base + (c >> 15) as u16, (c & 0x7fff) as u16 | 0x8000]

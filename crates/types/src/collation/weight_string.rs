@@ -1,7 +1,7 @@
 //! What WEIGHT_STRING() shows: the weights of a string as MySQL compares them.
 
 use super::Collation;
-use super::names::Family;
+use super::names::{Family, Version};
 use super::tables::tables;
 use super::units::{Units, general};
 use super::weights::Weigher;
@@ -13,7 +13,7 @@ impl Collation {
         let info = self.info();
         match &rules.weigher {
             Weigher::Uca(uca) => {
-                for level in 0..rules.levels {
+                for &level in rules.levels {
                     let start = to.len();
                     let mut units = Units::new(rules, s, level);
                     while let Some(weight) = units.next_weight(uca) {
@@ -22,7 +22,7 @@ impl Collation {
                     // The fourth level is not there in strings without kana, or whose kana have no weight there.
                     if level == 3 && to[start..].iter().all(|byte| *byte == 0) {
                         to.truncate(start);
-                    } else if level > 0 {
+                    } else if level > 0 && uca.version != Version::V1400 {
                         to.splice(start..start, [0, 0]);
                     }
                 }

@@ -5,12 +5,16 @@ use std::sync::OnceLock;
 
 use super::coded::CodedWeights;
 use super::keys::{bytes_key, padded_key, push_unit};
-use super::names::{CollationInfo, Family, General, IDS};
+use super::mariadb;
+use super::names::{AI_CI, CollationInfo, Family, General, IDS, Levels};
 use super::tailoring::Tailoring;
 use super::units::{Uca, Units};
 
 /// Byte by byte, an ASCII character's unit; 0 for bytes that have none.
 type Codes = [u8; 256];
+
+/// The byte that is the unit of the commonest secondary and tertiary weights.
+pub(super) const COMMONEST: u8 = 2;
 
 /// What the units of a collation are made from.
 pub(super) enum Weigher {
@@ -26,7 +30,10 @@ pub(super) struct Rules {
     /// The code of a space.
     pub space: u8,
     pub padded: bool,
-    pub levels: usize,
+    /// Whether strings are padded behind the first level at least.
+    pads_rest: bool,
+    pub levels: Levels,
+    tells_case: bool,
     /// ASCII's weights in order, where weights are those of a table.
     ascii_weights: Vec<u16>,
 }
@@ -34,20 +41,24 @@ pub(super) struct Rules {
 /// By the id of a collation; made when it is first used.
 static RULES: [OnceLock<Box<Rules>>; IDS] = [const { OnceLock::new() }; IDS];
 
+static RULES_OF_MARIADB: [OnceLock<Box<Rules>>; mariadb::COUNT] = [const { OnceLock::new() }; mariadb::COUNT];
+
 #[inline]
 pub(super) fn rules(id: u16) -> &'static Rules {
-    let cell = RULES.get(usize::from(id)).unwrap_or(&RULES[255]);
+    let cell = RULES
+        .get(usize::from(id))
+        .unwrap_or_else(|| mariadb::position(id).map_or(&RULES[255], |position| &RULES_OF_MARIADB[position]));
     cell.get_or_init(|| Box::new(Rules::new(super::names::info(id))))
 }
 
 impl Rules {
     fn new(info: &CollationInfo) -> Self {
         let (weigher, levels) = match info.family {
-            Family::Bytes | Family::PaddedBytes => (Weigher::Bytes, 1),
-            Family::Coded | Family::CodedBinary => (Weigher::Coded(CodedWeights::new(info)), 1),
-            Family::General(variant) => (Weigher::General(variant), 1),
+            Family::Bytes | Family::PaddedBytes => (Weigher::Bytes, AI_CI),
+            Family::Coded | Family::CodedBinary => (Weigher::Coded(CodedWeights::new(info)), AI_CI),
+            Family::General(variant) => (Weigher::General(variant), AI_CI),
             Family::Uca { version, levels, tailoring } => {
-                (Weigher::Uca(Uca::new(version, tailoring)), usize::from(levels))
+                (Weigher::Uca(Uca::new(version, tailoring)), levels)
             }
         };
         let mut codes = [0; 256];
@@ -76,7 +87,10 @@ impl Rules {
             codes,
             space: codes[usize::from(b' ')],
             padded: info.pad_space,
+            // MariaDB's NO PAD collations, too: without that, an accent that they ignore would count by its tertiary weight.
+            pads_rest: info.pad_space || info.is_of_mariadb(),
             levels,
+            tells_case: levels.contains(&2),
             ascii_weights,
         }
     }
@@ -95,8 +109,14 @@ impl Rules {
         }
     }
 
-    pub fn space_unit(&self) -> u32 {
-        u32::from(self.space) << 16
+    /// Whether on this level the shorter string is continued with spaces.
+    pub fn pads(&self, level: usize) -> bool {
+        if level == 0 { self.padded } else { self.pads_rest }
+    }
+
+    /// What strings are padded with on a level. Behind the first, a space has the commonest weights.
+    pub fn space_unit(&self, level: usize) -> u32 {
+        u32::from(if level == 0 { self.space } else { COMMONEST }) << 16
     }
 
     /// The unit of a table's weight of the first level, which is not 0.
@@ -112,14 +132,22 @@ impl Rules {
         match self.weigher {
             Weigher::Bytes if !self.padded => bytes_key(s.as_bytes(), to),
             Weigher::Bytes => padded_key(s.bytes().map(|b| u32::from(b) << 16), u32::from(b' ') << 16, to),
-            _ if self.padded => padded_key(Units::new(self, s, 0), self.space_unit(), to),
             _ => {
-                self.primary_key(s, to);
-                for level in 1..self.levels {
+                if self.padded {
+                    self.padded_primary_key(s, to);
+                } else {
+                    self.primary_key(s, to);
                     to.push(0);
-                    Units::new(self, s, level).for_each(|unit| push_unit(unit, to));
                 }
-                to.push(0);
+                for &level in &self.levels[1..] {
+                    let units = Units::new(self, s, level);
+                    if self.pads(level) {
+                        padded_key(units, self.space_unit(level), to);
+                    } else {
+                        units.for_each(|unit| push_unit(unit, to));
+                        to.push(0);
+                    }
+                }
             }
         }
     }
@@ -132,7 +160,7 @@ impl Rules {
         if !self.is_table() {
             return false;
         }
-        if a.is_ascii() && b.is_ascii() && self.levels < 3 {
+        if a.is_ascii() && b.is_ascii() && !self.tells_case {
             let (u, v) = (self.codes[a as usize], self.codes[b as usize]);
             if u != 0 && v != 0 {
                 return u == v;
@@ -140,16 +168,26 @@ impl Rules {
         }
         let (mut x, mut y) = ([0; 4], [0; 4]);
         let (x, y) = (&*a.encode_utf8(&mut x), &*b.encode_utf8(&mut y));
-        (0..self.levels).all(|level| Units::new(self, x, level).eq(Units::new(self, y, level)))
+        self.levels.iter().all(|&level| Units::new(self, x, level).eq(Units::new(self, y, level)))
     }
 
     fn primary_key(&'static self, s: &str, to: &mut Vec<u8>) {
         let start = to.len();
         to.extend(s.bytes().map(|b| self.codes[usize::from(b)]));
         if let Some(at) = to[start..].iter().position(|code| *code == 0) {
-            to.truncate(start + at);
             // Every byte before `at` is ASCII, so a character starts here.
+            let at = self.tailoring().map_or(at, |tailoring| tailoring.boundary(s, s, at));
+            to.truncate(start + at);
             Units::new(self, &s[at..], 0).for_each(|unit| push_unit(unit, to));
+        }
+    }
+
+    fn padded_primary_key(&'static self, s: &str, to: &mut Vec<u8>) {
+        let space = self.space_unit(0);
+        if s.bytes().all(|b| self.codes[usize::from(b)] != 0) {
+            padded_key(s.bytes().map(|b| u32::from(self.codes[usize::from(b)]) << 16), space, to);
+        } else {
+            padded_key(Units::new(self, s, 0), space, to);
         }
     }
 
@@ -167,7 +205,11 @@ impl Rules {
             }
             _ if self.padded => {
                 let start = to.len();
-                self.sort_key(s, to);
+                if self.is_table() {
+                    self.padded_primary_key(s, to);
+                } else {
+                    self.sort_key(s, to);
+                }
                 // Without the end: a space and the byte that says so.
                 let end = to.len() - 2;
                 to.truncate(end.max(start));
@@ -197,7 +239,7 @@ impl Rules {
     #[cold]
     fn hash_slow<H: Hasher>(&'static self, s: &str, state: &mut H) {
         let mut units: Vec<u32> = Units::new(self, s, 0).collect();
-        while self.padded && units.last() == Some(&self.space_unit()) {
+        while self.padded && units.last() == Some(&self.space_unit(0)) {
             units.pop();
         }
         let mut bytes = Vec::with_capacity(units.len());
