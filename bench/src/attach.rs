@@ -6,6 +6,7 @@ mod back;
 mod channels;
 mod compare;
 pub mod demo;
+mod families;
 mod freshness;
 mod pair;
 mod point_reads;

@@ -7,6 +7,7 @@ pub mod avocet;
 pub mod duckdb;
 pub mod front;
 pub mod mariadb;
+pub mod mariadb11;
 pub mod mysql9;
 pub mod packages;
 pub mod server;

@@ -10,6 +10,7 @@ use mysql::{Conn, OptsBuilder};
 
 use crate::error::{Error, Result};
 use crate::rival::mariadb::MariaDb;
+use crate::rival::mariadb11::MariaDb11;
 use crate::rival::mysql9::Mysql9;
 use crate::rival::server::{self, free_port};
 use crate::rival::{Endpoint, Launch, Server, avocet};
@@ -22,16 +23,24 @@ pub enum Source {
     Mysql,
     /// MySQL 9.7 as it is installed: without GTIDs, and without the names of columns in its log
     MysqlPlain,
+    /// MySQL 9.7 whose InnoDB enforces foreign keys, as all did before 9.6: what they change is not in the log
+    MysqlNativeKeys,
     /// MariaDB 10.11
     Mariadb,
+    /// MariaDB 11, whose texts have collations of a later Unicode unless they say otherwise
+    Mariadb11,
 }
 
 impl Source {
+    pub fn is_mariadb(self) -> bool {
+        matches!(self, Self::Mariadb | Self::Mariadb11)
+    }
+
     /// What asks it for all that it has committed.
     fn executed(self) -> &'static str {
         match self {
-            Self::Mysql | Self::MysqlPlain => "SELECT @@GLOBAL.gtid_executed",
-            Self::Mariadb => "SELECT @@GLOBAL.gtid_binlog_pos",
+            Self::Mysql | Self::MysqlPlain | Self::MysqlNativeKeys => "SELECT @@GLOBAL.gtid_executed",
+            Self::Mariadb | Self::Mariadb11 => "SELECT @@GLOBAL.gtid_binlog_pos",
         }
     }
 }
@@ -126,8 +135,12 @@ pub fn source(kind: Source, folder: &Path) -> Result<Server> {
 fn source_with(kind: Source, folder: &Path, more: &[&str]) -> Result<Server> {
     let launch: Box<dyn Launch> = match kind {
         Source::Mysql => Box::new(Mysql9::fetch()?.with(&MYSQL).with(more)),
+        Source::MysqlNativeKeys => {
+            Box::new(Mysql9::fetch()?.with(&MYSQL).with(&["--innodb-native-foreign-keys=ON"]).with(more))
+        }
         Source::MysqlPlain => Box::new(Mysql9::fetch()?.with(&MYSQL_PLAIN).with(more)),
         Source::Mariadb => Box::new(MariaDb::fetch()?.with(&MARIADB)),
+        Source::Mariadb11 => Box::new(MariaDb11::fetch()?.with(&MARIADB)),
     };
     Server::start(launch, &folder.join("source"))
 }

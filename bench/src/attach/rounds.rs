@@ -4,10 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::pair::Source;
 use super::schema::{self, Table};
 use super::transfers::{self, Noted, Seen};
-use super::{Options, Pair, compare, connect, pair, writes};
+use super::{Options, Pair, compare, connect, families, pair, writes};
 use crate::cache::Scratch;
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -29,6 +28,7 @@ pub fn run(options: &Options, seed: u64) -> Result<()> {
             schema::create(&mut conn, &mut random, &mut tables)?;
         }
         transfers::load(&mut conn, NOTES)?;
+        families::load(&mut conn, &mut random)?;
         let mut writer = writes::Writer::new(kind, random.bits());
         (0..40).try_for_each(|_| writer.step(&mut conn, &tables).map(drop))
     })?;
@@ -172,7 +172,10 @@ fn disturb(
         }
         if random.percent(30) {
             let conn = &mut connect(&pair.source)?;
-            match pair.kind == Source::Mariadb && random.percent(25) {
+            if random.percent(25) {
+                families::define(conn, random)?;
+            }
+            match pair.kind.is_mariadb() && random.percent(25) {
                 true => schema::define_as_mariadb(conn, random, tables)?,
                 false => schema::define(conn, random, tables)?,
             }

@@ -259,6 +259,15 @@ pub fn create(conn: &mut Conn, random: &mut Random, tables: &mut Vec<Table>) -> 
         let kind = if random.percent(30) { "UNIQUE KEY" } else { "KEY" };
         clauses.push(format!("{kind} ({})", indexed.name));
     }
+    if let Some(base) = columns.iter().find(|column| matches!(column.kind, Kind::Int { bits: ..=32, .. }))
+        && random.percent(40)
+    {
+        let how = if random.percent(50) { "STORED" } else { "VIRTUAL" };
+        clauses.push(format!("g BIGINT AS ({} * 2 + 1) {how}", base.name));
+        if random.percent(50) {
+            clauses.push("KEY (g)".into());
+        }
+    }
     let options = if random.percent(10) { " CHARACTER SET utf8mb3" } else { "" };
     run(conn, &format!("CREATE TABLE r.{name} ({}){options}", clauses.join(", ")))?;
     tables.retain(|table| table.name != name);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
+use super::families;
 use super::pair::Source;
 use super::schema::{Column, Kind, Table, document, literal, run};
 use crate::error::{Error, Result};
@@ -50,7 +51,7 @@ pub struct Writer {
 }
 
 /// Settings of a session that change what its log looks like.
-const SESSIONS: [&str; 8] = [
+const SESSIONS: [&str; 10] = [
     "binlog_transaction_compression = ON",
     "binlog_transaction_compression = OFF",
     "binlog_row_value_options = 'PARTIAL_JSON'",
@@ -59,10 +60,12 @@ const SESSIONS: [&str; 8] = [
     "time_zone = '+00:00'",
     "sql_mode = ''",
     "sql_mode = DEFAULT",
+    "foreign_key_checks = OFF",
+    "foreign_key_checks = ON",
 ];
 
 /// Those of a MariaDB.
-const MARIADB_SESSIONS: [&str; 10] = [
+const MARIADB_SESSIONS: [&str; 12] = [
     "GLOBAL log_bin_compress = ON",
     "GLOBAL log_bin_compress = OFF",
     "SESSION gtid_domain_id = 0",
@@ -73,6 +76,8 @@ const MARIADB_SESSIONS: [&str; 10] = [
     "SESSION sql_mode = ''",
     "SESSION sql_mode = DEFAULT",
     "SESSION server_id = 7",
+    "SESSION foreign_key_checks = OFF",
+    "SESSION foreign_key_checks = ON",
 ];
 
 impl Writer {
@@ -86,11 +91,11 @@ impl Writer {
         if random.percent(6) {
             // In an empty mode defaults are zero dates, too; other dates are always whole.
             let setting = match self.kind {
-                Source::Mysql | Source::MysqlPlain => {
+                Source::Mysql | Source::MysqlPlain | Source::MysqlNativeKeys => {
                     let setting = SESSIONS[random.uniform(0, SESSIONS.len() as i64 - 1) as usize];
                     format!("SET SESSION {setting}")
                 }
-                Source::Mariadb => {
+                Source::Mariadb | Source::Mariadb11 => {
                     let last = MARIADB_SESSIONS.len() as i64 - 1;
                     format!("SET {}", MARIADB_SESSIONS[random.uniform(0, last) as usize])
                 }
@@ -117,8 +122,13 @@ impl Writer {
         }
         let mut done = 0;
         for _ in 0..count {
-            let table = &tables[self.random.uniform(0, tables.len() as i64 - 1) as usize];
-            let sql = statement(table, &mut self.random);
+            let sql = match self.random.percent(25) {
+                true => families::statement(&mut self.random),
+                false => {
+                    let table = &tables[self.random.uniform(0, tables.len() as i64 - 1) as usize];
+                    statement(table, &mut self.random)
+                }
+            };
             done += u64::from(run(conn, &sql)?);
         }
         match (is_xa, is_transaction) {

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use avocet_base::{Env, IndexId, Lsn, Timestamp};
 use avocet_log::{Compression, Durability, LogFollower, LogWriter};
 use avocet_storage::relation::RowsPerSegment;
-use avocet_types::{Datum, Value};
+use avocet_types::{Datum, RowRef, Value};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::blocks::Blocks;
@@ -302,6 +302,38 @@ impl Engine {
         }
         match rules::of(table, self.rule_compiler(), || 0)? {
             Some((rules, _)) => rules::hidden_values(rules, table, &row),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Computes the generated columns that a row of a table's own columns lacks.
+    ///
+    /// # Errors
+    /// An expression that fails for this row.
+    pub fn fill_generated(
+        &self,
+        table: &TableHandle,
+        row: &mut [Value],
+        is_missing: &dyn Fn(usize) -> bool,
+    ) -> Result<()> {
+        match rules::of(table, self.rule_compiler(), || 0)? {
+            Some((rules, _)) => rules::fill_generated(rules, table, row, is_missing),
+            None => Ok(()),
+        }
+    }
+
+    /// What follows from changes of a row, by column: its generated columns that are not among them, hidden ones too.
+    ///
+    /// # Errors
+    /// An expression that fails for this row.
+    pub fn generated_after(
+        &self,
+        table: &TableHandle,
+        row: RowRef<'_>,
+        changes: &[(usize, Value)],
+    ) -> Result<Vec<(usize, Value)>> {
+        match rules::of(table, self.rule_compiler(), || 0)? {
+            Some((rules, _)) => rules::followed(rules, table, row, changes),
             None => Ok(Vec::new()),
         }
     }

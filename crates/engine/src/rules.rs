@@ -74,19 +74,59 @@ fn computed<'r, R: RowSource<'r>>(
     Ok(stored.value.into_owned())
 }
 
-/// The values of a table's hidden columns in a row of its own columns that comes from elsewhere, by column. What does not fit
-/// was let pass there, and is cut.
+/// For rows that come from another server: what does not fit was let pass there, and is cut.
+fn context_of_followed() -> EvalContext {
+    let mut context = EvalContext::new(0, 0);
+    context.storing = true;
+    context.sql_mode = SqlMode(0);
+    context
+}
+
+/// The values of a table's hidden columns in a row of its own columns that comes from elsewhere, by column.
 pub(crate) fn hidden_values<'r, R: RowSource<'r>>(
     rules: &'r RowRules,
     table: &TableHandle,
     row: &R,
 ) -> Result<Vec<(usize, Value)>> {
-    let mut context = EvalContext::new(0, 0);
-    context.storing = true;
-    context.sql_mode = SqlMode(0);
+    let context = context_of_followed();
     let columns = &table.def.columns;
     let hidden = rules.generated().iter().filter(|(at, _)| columns[*at].is_hidden());
     hidden.map(|(at, program)| Ok((*at, computed(program, &columns[*at], row, &context)?))).collect()
+}
+
+/// A row of a table's own columns that comes from elsewhere without its generated columns; they are NULL in it.
+pub(crate) fn fill_generated(
+    rules: &RowRules,
+    table: &TableHandle,
+    row: &mut [Value],
+    is_missing: &dyn Fn(usize) -> bool,
+) -> Result<()> {
+    let context = context_of_followed();
+    for (at, program) in rules.generated().iter().filter(|(at, _)| is_missing(*at)) {
+        row[*at] = computed(program, &table.def.columns[*at], &&row[..], &context)?;
+    }
+    Ok(())
+}
+
+/// What follows from the changes of a row that come from elsewhere: generated columns that are not among them, hidden ones too.
+pub(crate) fn followed(
+    rules: &RowRules,
+    table: &TableHandle,
+    row: RowRef<'_>,
+    changes: &[(usize, Value)],
+) -> Result<Vec<(usize, Value)>> {
+    let context = context_of_followed();
+    let given = |column: usize| changes.iter().any(|(of, _)| *of == column);
+    let mut all = changes.to_vec();
+    for (at, program) in rules.generated_from(&given) {
+        if !given(*at) {
+            let value =
+                computed(program, &table.def.columns[*at], &Changed { row, changes: &all }, &context)?;
+            all.push((*at, value));
+        }
+    }
+    all.drain(..changes.len());
+    Ok(all)
 }
 
 /// A row some of whose columns have new values.

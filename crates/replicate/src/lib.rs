@@ -212,6 +212,7 @@ impl Attachment {
             opts: config.source,
             flavor: source::Flavor::default(),
             version: 0,
+            can_log_cascades: false,
             logs_cascades: false,
             number: config.number,
             server_id: config.server_id,

@@ -358,6 +358,8 @@ impl Variable {
             let name = self.show(value);
             return match name.as_str() {
                 "utf8mb4_0900_ai_ci" | "utf8mb4_general_ci" => Ok(()),
+                // What a MariaDB has set, of which definitions come.
+                name if name.starts_with("utf8mb4_uca1400_") => Ok(()),
                 _ => Err(ErrorCode::INVALID_DEFAULT_UTF8MB4_COLLATION.with(&[&name])),
             };
         }

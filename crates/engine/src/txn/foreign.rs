@@ -68,6 +68,19 @@ impl Txn {
     /// `foreign_key_checks`, for the statements to come. While it is off, keys that were always enforced cease to be.
     pub fn set_foreign_key_checks(&mut self, on: bool) {
         self.constraints.foreign.on = on;
+        self.constraints.foreign.cascades = false;
+    }
+
+    /// Nothing is checked from now on, as another server has checked it, but children follow their parents, if asked for: what
+    /// InnoDB cascades is in no log.
+    pub fn follow_foreign_keys(&mut self, cascades: bool) {
+        self.constraints.foreign.on = false;
+        self.constraints.foreign.cascades = cascades;
+    }
+
+    /// Whether changes of parents have to do with their children.
+    fn sees_to_children(&self) -> bool {
+        self.constraints.foreign.on || self.constraints.foreign.cascades
     }
 
     /// Whether writes to a table have to do with foreign keys at all.
@@ -97,8 +110,7 @@ impl Txn {
 
     /// The row as it is before an update that foreign keys care for.
     pub(super) fn foreign_before(&self, table: &TableHandle, after: &[u8], old: &RowBuf) -> Option<RowBuf> {
-        let cares =
-            Self::has_foreign_keys(table) && self.constraints.foreign.on && changes_keys(table, after);
+        let cares = Self::has_foreign_keys(table) && self.sees_to_children() && changes_keys(table, after);
         cares.then(|| RowBuf { image: old.image.clone() })
     }
 
@@ -114,7 +126,7 @@ impl Txn {
             .map_err(crate::error::malformed("row delta"))?;
         let (old, new) = (before.row(&table.layout), new.row(&table.layout));
         let changes = |columns: &[usize]| columns.iter().any(|&c| !old.get(c).is_same(&new.get(c)));
-        if table.is_child() {
+        if table.is_child() && self.constraints.foreign.on {
             let links = self.links_of(table, Side::Parents)?;
             let primary = table.def.primary_key().map_or(&[][..], |index| &index.parts);
             let is_other = primary.iter().any(|part| changes(&[part.column]));
@@ -143,7 +155,7 @@ impl Txn {
 
     /// A row was deleted.
     pub(super) fn foreign_delete(&mut self, table: &Arc<TableHandle>, old: &RowBuf) -> Result<()> {
-        if !self.constraints.foreign.on || !table.is_parent() {
+        if !self.sees_to_children() || !table.is_parent() {
             return Ok(());
         }
         let links = self.links_of(table, Side::Children)?;
@@ -270,6 +282,9 @@ impl Txn {
     ) -> Result<()> {
         let Some(values) = key_values(old, &parent.columns) else { return Ok(()) };
         let fate = self.fate(link, parent, new);
+        if matches!(fate, Fate::Refused) && !self.constraints.foreign.on {
+            return Ok(());
+        }
         if matches!(fate, Fate::Refused) && new.is_some_and(|new| has_equal_key(parent, old, new)) {
             return Ok(());
         }

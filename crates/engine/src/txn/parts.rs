@@ -229,8 +229,10 @@ impl Footprint {
 
 /// What a transaction knows about foreign keys.
 pub(crate) struct ForeignKeys {
-    /// `foreign_key_checks`: off, nothing is checked, and nothing cascades.
+    /// `foreign_key_checks`: off, nothing is checked, and nothing cascades but as `cascades` says.
     pub on: bool,
+    /// While checks are off: children follow their parents all the same.
+    pub cascades: bool,
     pub links: Vec<KnownLinks>,
     /// Tables that were written to while it was off.
     pub unenforced: Vec<TableId>,
@@ -253,6 +255,7 @@ impl Default for ForeignKeys {
     fn default() -> Self {
         Self {
             on: true,
+            cascades: false,
             links: Vec::new(),
             unenforced: Vec::new(),
             cascade: Vec::new(),

@@ -25,6 +25,8 @@ pub struct SessionOfQuery {
     pub auto_increment: Option<(u16, u16)>,
     /// `default_collation_for_utf8mb4`
     pub utf8mb4_collation: Option<u16>,
+    /// Of a MariaDB, `character_set_collations`: the default collations of character sets, and those that stand for them.
+    pub charset_collations: Vec<(u16, u16)>,
     pub explicit_defaults_for_timestamp: Option<bool>,
     /// When the statement began: microseconds since 1970, UTC.
     pub began_us: Option<i64>,
@@ -135,6 +137,11 @@ fn session(mut bytes: Bytes<'_>, began: u32) -> Result<SessionOfQuery> {
             18 => session.utf8mb4_collation = Some(bytes.u16()?),
             // sql_require_primary_key, default_table_encryption
             19 | 20 => drop(bytes.u8()?),
+            131 => {
+                for _ in 0..bytes.u8()? {
+                    session.charset_collations.push((bytes.u16()?, bytes.u16()?));
+                }
+            }
             // MariaDB: the transaction of a DDL
             129 => drop(bytes.u64()?),
             // The transaction's flags, and of an ALTER that ends the number of its beginning

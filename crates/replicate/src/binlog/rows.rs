@@ -27,6 +27,8 @@ pub type Image<'a> = Vec<Option<Datum<'a>>>;
 pub struct RowsEvent<'a> {
     pub table_id: u64,
     pub change: Change,
+    /// The session had `foreign_key_checks` on.
+    pub checks_foreign_keys: bool,
     is_partial: bool,
     columns: usize,
     before: &'a [u8],
@@ -34,6 +36,8 @@ pub struct RowsEvent<'a> {
     rows: Bytes<'a>,
 }
 
+/// A flag.
+const NO_FOREIGN_KEY_CHECKS: u16 = 1 << 1;
 const EXTRA_LENGTH: usize = 2;
 const PARTIAL_JSON: u64 = 1;
 /// More than MySQL's tables have.
@@ -49,7 +53,7 @@ impl<'a> RowsEvent<'a> {
         };
         let mut rows = Bytes::new(event, "a row event");
         let table_id = rows.little(6)?;
-        rows.u16()?;
+        let checks_foreign_keys = rows.u16()? & NO_FOREIGN_KEY_CHECKS == 0;
         let has_extra =
             !matches!(event_kind, kind::WRITE_ROWS_V1 | kind::UPDATE_ROWS_V1 | kind::DELETE_ROWS_V1);
         if has_extra {
@@ -61,7 +65,7 @@ impl<'a> RowsEvent<'a> {
         let before = rows.take(columns.div_ceil(8))?;
         let after = if change == Change::Update { rows.take(columns.div_ceil(8))? } else { before };
         let is_partial = event_kind == kind::PARTIAL_UPDATE_ROWS;
-        Ok(Self { table_id, change, is_partial, columns, before, after, rows })
+        Ok(Self { table_id, change, checks_foreign_keys, is_partial, columns, before, after, rows })
     }
 
     pub fn is_empty(&self) -> bool {

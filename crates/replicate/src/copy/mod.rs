@@ -41,7 +41,7 @@ use crate::state::{LogPlace, TableName};
 
 pub use reader::{ChunkQuery, Copies, Resume, key_of, rows_within, size_about};
 pub use values::{datum, sent, to_send};
-pub use watch::{ByPlace, ChunkMark, Received, Watch};
+pub use watch::{ByPlace, ChunkMark, Gone, Received, Since, Watch, WithParent};
 
 /// What a copying thread sends of a table.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 //! The source sends a transaction as soon as it is in its log, which is before it is visible there. So a chunk waits, at the
 //! source, until all that had been handled here when it began is visible there: otherwise it could bring back what the stream
 //! has deleted already. Of a source without GTIDs nothing tells what is visible but a row's lock.
+//!
+//! Children whose parent the stream deletes go with it where the source's log does not say so: then the parent's key is kept.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +61,40 @@ pub struct LastRow {
     pub key: Vec<Value>,
 }
 
+/// Values of a foreign key that name no parent any more.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gone {
+    /// The child's index that begins with the key's columns, and the values as it has them.
+    pub index: usize,
+    pub key: Vec<u8>,
+    pub with: WithParent,
+}
+
+/// What becomes of a child's row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum WithParent {
+    Deleted,
+    /// These columns are NULL.
+    Orphaned(Vec<usize>),
+    /// Others may go with it: the table is copied anew.
+    Anew,
+}
+
+/// What has happened since a chunk began.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Since {
+    /// Keys of rows that were deleted.
+    pub deleted: HashSet<Vec<u8>>,
+    /// Parents that were deleted, in their order.
+    pub gone: Vec<Gone>,
+}
+
+impl Since {
+    pub fn is_empty(&self) -> bool {
+        self.deleted.is_empty() && self.gone.is_empty()
+    }
+}
+
 #[derive(Default)]
 struct Deleted {
     now: u64,
@@ -66,6 +102,7 @@ struct Deleted {
     begun: Vec<ChunkMark>,
     /// Since the oldest of these, in their order.
     keys: Vec<(u64, Vec<u8>)>,
+    gone: Vec<(u64, Gone)>,
     bytes: usize,
     /// Keys of before this one are not known.
     known_from: u64,
@@ -128,31 +165,54 @@ impl Watch {
         let mut tables = self.tables.lock();
         let Some(of) = tables.get_mut(name).filter(|of| !of.begun.is_empty()) else { return };
         of.now += 1;
-        of.bytes += key.len();
         of.keys.push((of.now, key.to_vec()));
-        if of.bytes > MOST_BYTES {
-            (of.keys, of.bytes) = (Vec::new(), 0);
-            of.known_from = of.now + 1;
-        }
+        of.keep(key.len());
     }
 
-    /// A chunk has arrived: keys that were deleted since it began; `None` if there were too many.
-    pub fn end(&self, name: &TableName, mark: ChunkMark) -> Option<HashSet<Vec<u8>>> {
+    /// The stream deletes a parent, or a child with others of its own, of a table that is being copied.
+    pub fn parent_gone(&self, name: &TableName, gone: Gone) {
+        let mut tables = self.tables.lock();
+        let Some(of) = tables.get_mut(name).filter(|of| !of.begun.is_empty()) else { return };
+        of.now += 1;
+        let len = gone.key.len();
+        of.gone.push((of.now, gone));
+        of.keep(len);
+    }
+
+    /// A chunk has arrived: what was deleted since it began; `None` if that was too much.
+    pub fn end(&self, name: &TableName, mark: ChunkMark) -> Option<Since> {
         let mut tables = self.tables.lock();
         let of = tables.get_mut(name)?;
         let is_known = mark.0 >= of.known_from;
-        let since = of.keys.iter().filter(|(at, _)| *at > mark.0);
-        let since = is_known.then(|| since.map(|(_, key)| key.clone()).collect());
+        let keys = of.keys.iter().filter(|(at, _)| *at > mark.0);
+        let gone = of.gone.iter().filter(|(at, _)| *at > mark.0);
+        let since = is_known.then(|| Since {
+            deleted: keys.map(|(_, key)| key.clone()).collect(),
+            gone: gone.map(|(_, gone)| gone.clone()).collect(),
+        });
         of.begun.retain(|begun| *begun != mark);
         let oldest = of.begun.iter().min().map_or(u64::MAX, |oldest| oldest.0);
         of.keys.retain(|(at, _)| *at > oldest);
-        of.bytes = of.keys.iter().map(|(_, key)| key.len()).sum();
+        of.gone.retain(|(at, _)| *at > oldest);
+        let gone: usize = of.gone.iter().map(|(_, gone)| gone.key.len()).sum();
+        of.bytes = gone + of.keys.iter().map(|(_, key)| key.len()).sum::<usize>();
         since
     }
 
     /// Nothing of the table is on its way any more.
     pub fn forget(&self, name: &TableName) {
         self.tables.lock().remove(name);
+    }
+}
+
+impl Deleted {
+    /// So many bytes more are kept, or nothing is.
+    fn keep(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes > MOST_BYTES {
+            (self.keys, self.gone, self.bytes) = (Vec::new(), Vec::new(), 0);
+            self.known_from = self.now + 1;
+        }
     }
 }
 
@@ -190,7 +250,9 @@ mod tests {
         watch.deleted(&name, b"1");
         let (second, _) = watch.begin(&name);
         watch.deleted(&name, b"2");
-        let keys = |of: &[&[u8]]| Some(of.iter().map(|key| key.to_vec()).collect());
+        let keys = |of: &[&[u8]]| {
+            Some(Since { deleted: of.iter().map(|key| key.to_vec()).collect(), gone: Vec::new() })
+        };
         assert_eq!(watch.end(&name, first), keys(&[b"1", b"2"]));
         assert_eq!(watch.end(&name, second), keys(&[b"2"]));
         let (third, _) = watch.begin(&name);
@@ -198,5 +260,11 @@ mod tests {
         assert_eq!(watch.end(&name, third), None, "too many");
         let (fourth, _) = watch.begin(&name);
         assert_eq!(watch.end(&name, fourth), keys(&[]));
+        let (fifth, _) = watch.begin(&name);
+        let gone = Gone { index: 1, key: b"p".to_vec(), with: WithParent::Deleted };
+        watch.parent_gone(&name, gone.clone());
+        let (sixth, _) = watch.begin(&name);
+        assert_eq!(watch.end(&name, fifth).map(|since| since.gone), Some(vec![gone]));
+        assert_eq!(watch.end(&name, sixth), keys(&[]));
     }
 }

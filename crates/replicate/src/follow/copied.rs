@@ -1,5 +1,6 @@
 //! What copies bring, at boundaries of the source's transactions.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,11 +10,12 @@ use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
 use avocet_engine::{Engine, EngineError, TableHandle, Txn};
 use avocet_types::arrow_map::ColumnBuilder;
-use avocet_types::{ColumnDef, Datum, datum_at};
+use avocet_types::{ColumnDef, Datum, Value, datum_at};
 
+use super::cascades::Parents;
 use super::{COPY_REST, Follower};
 use crate::binlog::SessionOfQuery;
-use crate::copy::{FromCopy, What, key_of};
+use crate::copy::{FromCopy, Since, What, WithParent, key_of};
 use crate::error::{After, ReplicateError, Result};
 use crate::source::{Definition, quoted};
 use crate::state::{TableName, TableState};
@@ -21,9 +23,10 @@ use crate::state::{TableName, TableState};
 impl Follower {
     /// The transaction that the next commit is of.
     pub(super) fn transaction(&mut self) -> Result<&mut Txn> {
+        let cascades = self.run.cascades;
         let txn = self.applier.transaction()?;
-        // The source has checked them, and its log has what it did.
-        txn.set_foreign_key_checks(false);
+        // The source has checked them.
+        txn.follow_foreign_keys(cascades);
         Ok(txn)
     }
 
@@ -34,10 +37,16 @@ impl Follower {
         }
         let now = Instant::now();
         let held: Vec<&TableName> = self.state.prepared.values().flatten().collect();
+        let catalog = self.engine.catalog();
+        let awaits_parents = |name: &TableName| {
+            let table = catalog.table(&name.database, &name.table);
+            table.is_some_and(|table| matches!(self.parents_of(&table.def), Parents::Awaited(_)))
+        };
         let waiting = self.state.tables.iter().filter(|(name, state)| {
             matches!(state, TableState::Waiting { .. })
                 && !held.contains(name)
                 && self.run.resting.get(*name).is_none_or(|until| *until <= now)
+                && !awaits_parents(name)
         });
         for (name, _) in waiting {
             if !self.copies.has(name) {
@@ -62,7 +71,7 @@ impl Follower {
                 self.publish()
             }
             What::Rows { mark, batch, last } => {
-                let Some(deleted) = self.watch.end(&name, mark) else {
+                let Some(since) = self.watch.end(&name, mark) else {
                     self.set_aside(&name, "more rows were deleted than can be kept while it was copied");
                     return Ok(());
                 };
@@ -71,11 +80,19 @@ impl Follower {
                     self.set_aside(&name, "its copy is gone");
                     return Ok(());
                 };
-                let batch = match deleted.is_empty() {
-                    true => batch,
-                    false => without(&table, &batch, &deleted)?,
-                };
-                self.store(&table, &batch)?;
+                match since.is_empty() {
+                    true => self.store(&table, &batch)?,
+                    false => match sorted(&table, &batch, &since)? {
+                        Some(sorted) => {
+                            self.store(&table, &sorted.as_they_are)?;
+                            self.store_orphans(&table, &sorted.orphans)?;
+                        }
+                        None => {
+                            self.set_aside(&name, "rows of it went with their parents, and perhaps others with them, while it was copied");
+                            return Ok(());
+                        }
+                    },
+                }
                 if let Some(TableState::Copying { after, .. }) = self.state.tables.get_mut(&name) {
                     *after = Some(last);
                 }
@@ -158,6 +175,17 @@ impl Follower {
             self.refuse(name, "it has no key here");
             return Ok(None);
         }
+        match self.parents_of(&table.def) {
+            Parents::Followed => {}
+            Parents::Awaited(why) => {
+                self.postpone(name, why);
+                return Ok(None);
+            }
+            Parents::Lost(why) => {
+                self.refuse(name, &why);
+                return Ok(None);
+            }
+        }
         self.read_unread(name, &table);
         let definition = definition.text;
         self.state.tables.insert(name.clone(), TableState::Copying { definition, after: None });
@@ -198,12 +226,29 @@ impl Follower {
             let values = columns.iter().zip(batch.columns());
             let values: Vec<Datum<'_>> =
                 values.map(|(column, array)| datum_at(array.as_ref(), row, &column.ty)).collect();
-            match txn.insert(table, &values) {
-                Ok(_) | Err(EngineError::DuplicateKey { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            store_row(txn, table, &values)?;
         }
         Ok(())
+    }
+
+    /// Stores rows of a chunk that have lost their parents, in their own columns.
+    fn store_orphans(&mut self, table: &Arc<TableHandle>, rows: &[Vec<Value>]) -> Result<()> {
+        let engine = self.engine.clone();
+        for row in rows {
+            let hidden = engine.hidden_values(table, row)?;
+            let row: Vec<Datum<'_>> =
+                row.iter().cloned().chain(hidden.into_iter().map(|(_, value)| value)).collect();
+            store_row(self.transaction()?, table, &row)?;
+        }
+        Ok(())
+    }
+}
+
+/// A row that is here already is newer.
+fn store_row(txn: &mut Txn, table: &Arc<TableHandle>, row: &[Datum<'_>]) -> Result<()> {
+    match txn.insert(table, row) {
+        Ok(_) | Err(EngineError::DuplicateKey { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -231,25 +276,74 @@ fn with_hidden(engine: &Engine, table: &TableHandle, batch: &RecordBatch) -> Res
         .map_err(|error| ReplicateError::Refused(error.to_string()))
 }
 
-/// A chunk without the rows whose keys these are.
-fn without(
-    table: &TableHandle,
-    batch: &RecordBatch,
-    keys: &std::collections::HashSet<Vec<u8>>,
-) -> Result<RecordBatch> {
-    let index = key_of(&table.def).map(|at| &table.indexes()[at]);
-    let index = index.ok_or_else(|| ReplicateError::Refused("a table without a key".into()))?;
+/// What remains of a chunk.
+struct Sorted {
+    as_they_are: RecordBatch,
+    /// Rows that have lost a parent since.
+    orphans: Vec<Vec<Value>>,
+}
+
+/// A chunk after what has happened since it began; `None` if that cannot be told of one row after the other.
+fn sorted(table: &TableHandle, batch: &RecordBatch, since: &Since) -> Result<Option<Sorted>> {
+    let identity = key_of(&table.def).map(|at| &table.indexes()[at]);
+    let identity = identity.ok_or_else(|| ReplicateError::Refused("a table without a key".into()))?;
+    let mut gone: HashMap<usize, HashMap<&[u8], Vec<&WithParent>>> = HashMap::new();
+    for one in &since.gone {
+        gone.entry(one.index).or_default().entry(&one.key).or_default().push(&one.with);
+    }
+    let foreign: Vec<(&[usize], usize)> = table
+        .def
+        .foreign_keys
+        .iter()
+        .filter_map(|key| Some((key.columns.as_slice(), table.def.index_on(&key.columns)?)))
+        .filter(|(_, index)| gone.contains_key(index))
+        .collect();
+    let mut orphans = Vec::new();
+    let mut stays = Vec::with_capacity(batch.num_rows());
     let mut key = Vec::new();
-    let stays = (0..batch.num_rows()).map(|row| {
-        let parts = index.def.parts.iter().map(|part| part.column);
-        let values = parts.map(|at| datum_at(batch.column(at).as_ref(), row, &table.def.columns[at].ty));
-        let values: Vec<Datum<'_>> = values.collect();
+    for row in 0..batch.num_rows() {
+        let value =
+            |column: usize| datum_at(batch.column(column).as_ref(), row, &table.def.columns[column].ty);
+        let own: Vec<Datum<'_>> = identity.def.parts.iter().map(|part| value(part.column)).collect();
         key.clear();
-        !(index.keys.encode_prefix(&values, &mut key) && keys.contains(&key))
-    });
-    let stays: Vec<bool> = stays.collect();
-    filter_record_batch(batch, &BooleanArray::from(stays))
-        .map_err(|error| ReplicateError::Refused(error.to_string()))
+        if identity.keys.encode_prefix(&own, &mut key) && since.deleted.contains(&key) {
+            stays.push(false);
+            continue;
+        }
+        let mut happened: Vec<&WithParent> = Vec::new();
+        for (columns, index) in &foreign {
+            let named: Vec<Datum<'_>> = columns.iter().map(|column| value(*column)).collect();
+            key.clear();
+            if !named.iter().any(Datum::is_null)
+                && table.indexes()[*index].keys.encode_prefix(&named, &mut key)
+                && let Some(with) = gone.get(index).and_then(|keys| keys.get(key.as_slice()))
+            {
+                happened.extend(with);
+            }
+        }
+        stays.push(happened.is_empty());
+        if happened.is_empty() {
+            continue;
+        }
+        if happened.contains(&&WithParent::Anew) {
+            return Ok(None);
+        }
+        // With one parent it is gone, whatever became of the others: it had all of them at some time since.
+        if happened.contains(&&WithParent::Deleted) {
+            continue;
+        }
+        let mut values: Vec<Value> =
+            (0..table.def.own_columns().len()).map(|column| value(column).into_owned()).collect();
+        for with in happened {
+            if let WithParent::Orphaned(columns) = with {
+                columns.iter().for_each(|column| values[*column] = Datum::Null);
+            }
+        }
+        orphans.push(values);
+    }
+    let as_they_are = filter_record_batch(batch, &BooleanArray::from(stays))
+        .map_err(|error| ReplicateError::Refused(error.to_string()))?;
+    Ok(Some(Sorted { as_they_are, orphans }))
 }
 
 /// A definition without its partitions, which no answer depends on; `None` if it has none.

@@ -16,6 +16,7 @@
 //! 3. What is not understood stops the stream before its transaction; nothing is passed over.
 
 mod acks;
+mod cascades;
 mod copied;
 mod rows;
 mod statements;
@@ -34,6 +35,7 @@ use avocet_types::error::SqlError;
 use mysql::Opts;
 use parking_lot::Mutex;
 
+use self::cascades::Family;
 use crate::binlog::{Begins, SessionOfQuery, Shape, TableCodec, TableMap, kind};
 use crate::copy::{ByPlace, Copies, Resume, Watch, key_of};
 use crate::error::{After, ReplicateError, Result};
@@ -130,7 +132,8 @@ pub struct Follower {
     /// Of the source, since the last connection: what it is, and which version.
     pub flavor: Flavor,
     pub version: u32,
-    /// What foreign keys change is in its log.
+    /// What foreign keys change is in its log: in what it writes now, and in what comes.
+    pub can_log_cascades: bool,
     pub logs_cascades: bool,
     /// The engine's number of the source.
     pub number: u32,
@@ -165,6 +168,8 @@ pub struct Run {
     resting: HashMap<TableName, Instant>,
     /// Tables that the open transaction has changed.
     touched: std::collections::BTreeSet<TableName>,
+    /// What is done now is done to children, too: the source's log does not say it.
+    cascades: bool,
     /// Names that are withheld by this.
     withheld: std::collections::BTreeSet<TableName>,
     /// Of a source without GTIDs: where the last transaction ends is not known yet, so nothing is committed.
@@ -241,6 +246,8 @@ struct Applied {
     key: usize,
     /// It is being copied or catching up: rows may be newer than the position.
     is_lenient: bool,
+    /// Its children that are being copied, where the log does not say what becomes of them.
+    family: Option<Family>,
 }
 
 /// Why a change was not applied.
@@ -374,6 +381,7 @@ impl Follower {
             }
         }
         self.add_missing(&mut conn)?;
+        self.look_at_all_parents();
         self.withhold_all();
         self.commit()?;
         self.tell(Announcement::NoPlace);
@@ -408,7 +416,8 @@ impl Follower {
     fn know(&mut self, conn: &mut Connection) -> Result<()> {
         self.flavor = conn.flavor;
         self.version = conn.version.0.unwrap_or_default();
-        self.logs_cascades = source::logs_cascades(conn)?;
+        self.can_log_cascades = source::logs_cascades(conn)?;
+        self.logs_cascades = self.can_log_cascades;
         Ok(())
     }
 
@@ -550,9 +559,12 @@ impl Follower {
             kind::XID => self.end_transaction(),
             kind::QUERY => self.query(body, began),
             kind::XA_PREPARE => self.xa_prepare(body),
+            kind::FORMAT_DESCRIPTION => {
+                self.written_by(server_version(body));
+                Ok(())
+            }
             // They describe the log, or what follows for people.
-            kind::FORMAT_DESCRIPTION
-            | kind::PREVIOUS_GTIDS
+            kind::PREVIOUS_GTIDS
             | kind::STOP
             | kind::ROWS_QUERY
             | kind::IGNORABLE
@@ -619,7 +631,8 @@ impl Follower {
         });
         match codec {
             Ok((codec, key)) => {
-                Ok(Target::Table(Box::new(Applied { table: table.clone(), codec, key, is_lenient })))
+                let family = self.family_of(name, table);
+                Ok(Target::Table(Box::new(Applied { table: table.clone(), codec, key, is_lenient, family })))
             }
             Err(why) => {
                 self.set_aside(name, &why);
@@ -693,6 +706,12 @@ impl Follower {
         // Whoever announces ends after this thread.
         let _ = self.announce.send(announcement);
     }
+}
+
+/// Which version has written a file of the log; its first event says so.
+fn server_version(description: &[u8]) -> Option<u32> {
+    let text = description.get(2..52)?;
+    source::number_of(std::str::from_utf8(text).ok()?.trim_end_matches('\0'))
 }
 
 fn damaged_position(error: impl std::fmt::Display) -> ReplicateError {

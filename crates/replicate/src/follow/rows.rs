@@ -92,7 +92,7 @@ impl Follower {
         let Some(key) = key_of(&table.def) else { return };
         let codec = TableMap::read(&map).map(|map| TableCodec::new(&map, &table.def));
         let Ok(Ok(codec)) = codec else { return };
-        let applied = Applied { table: table.clone(), codec, key, is_lenient: true };
+        let applied = Applied { table: table.clone(), codec, key, is_lenient: true, family: None };
         if let Some(values) = last_key(&applied, kind, &event) {
             self.watch.changed(name, values);
         }
@@ -106,14 +106,24 @@ impl Follower {
     ) -> Result<(), Setback> {
         event.check(&applied.codec)?;
         let (mut before, mut after) = (Image::new(), Image::new());
+        self.run.cascades = !self.logs_cascades && event.checks_foreign_keys;
+        let family = applied.family.as_ref().filter(|_| self.run.cascades);
         let mut rows = Rows { follower: self, applied, name, key: Vec::new() };
         while !event.is_empty() {
             event.first_image(&applied.codec, &mut before)?;
             match event.change {
                 Change::Insert => rows.insert(&before)?,
-                Change::Delete => rows.delete(&before)?,
+                Change::Delete => {
+                    if let Some(family) = family {
+                        rows.delete_children(family, &before)?;
+                    }
+                    rows.delete(&before)?;
+                }
                 Change::Update => {
                     event.after_image(&applied.codec, &before, &mut after)?;
+                    if let Some(family) = family {
+                        rows.update_children(family, &before, &after)?;
+                    }
                     rows.update(&before, &after)?;
                 }
             }
@@ -165,18 +175,18 @@ impl From<crate::binlog::ReadError> for Setback {
 }
 
 /// Rows of one event.
-struct Rows<'f> {
-    follower: &'f mut Follower,
-    applied: &'f Applied,
-    name: &'f TableName,
-    key: Vec<u8>,
+pub(super) struct Rows<'f> {
+    pub follower: &'f mut Follower,
+    pub applied: &'f Applied,
+    pub name: &'f TableName,
+    pub key: Vec<u8>,
 }
 
-fn different() -> Setback {
+pub(super) fn different() -> Setback {
     Setback::Table("a row here is not what the source says that it was".into())
 }
 
-fn incomplete() -> Setback {
+pub(super) fn incomplete() -> Setback {
     Setback::Table(
         "an event does not have all columns of a row: a session of the source has set binlog_row_image"
             .into(),
@@ -189,12 +199,12 @@ fn whole<'a>(image: &Image<'a>) -> Result<Vec<Datum<'a>>, Setback> {
 }
 
 impl Rows<'_> {
-    fn watch(&self) -> &Watch {
+    pub(super) fn watch(&self) -> &Watch {
         &self.follower.watch
     }
 
     /// Encodes the key of a row into `self.key`.
-    fn encode_key(&mut self, image: &Image<'_>) -> Result<(), Setback> {
+    pub(super) fn encode_key(&mut self, image: &Image<'_>) -> Result<(), Setback> {
         let index = &self.applied.table.indexes()[self.applied.key];
         let values = index.def.parts.iter().map(|part| image[part.column].clone());
         let values: Vec<Datum<'_>> = values.collect::<Option<_>>().ok_or_else(incomplete)?;
@@ -207,9 +217,25 @@ impl Rows<'_> {
 
     /// All of a row's values, those of hidden columns, too.
     fn row_of<'a>(&self, image: &Image<'a>) -> Result<Vec<Datum<'a>>, Setback> {
-        let mut row = whole(image)?;
+        let mut row = match image.iter().all(Option::is_some) {
+            true => whole(image)?,
+            false => self.with_generated(image)?,
+        };
         let hidden = self.follower.engine.hidden_values(&self.applied.table, &row)?;
         row.extend(hidden.into_iter().map(|(_, value)| value));
+        Ok(row)
+    }
+
+    /// A row of which the event lacks generated columns: those of a MariaDB do, from 11.8 on.
+    fn with_generated<'a>(&self, image: &Image<'a>) -> Result<Vec<Datum<'a>>, Setback> {
+        let table = &self.applied.table;
+        let is_missing = |column: usize| image.get(column).is_some_and(Option::is_none);
+        if (0..image.len()).any(|at| is_missing(at) && table.def.columns[at].generated.is_none()) {
+            return Err(incomplete());
+        }
+        let mut row: Vec<Value> =
+            image.iter().map(|value| value.clone().map_or(Datum::Null, Datum::into_owned)).collect();
+        self.follower.engine.fill_generated(table, &mut row, &is_missing)?;
         Ok(row)
     }
 
@@ -242,7 +268,7 @@ impl Rows<'_> {
     }
 
     /// Changes the row that has `self.key` in an index; false if there is none.
-    fn modify(
+    pub(super) fn modify(
         &mut self,
         index: usize,
         change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>),
@@ -284,34 +310,43 @@ impl Rows<'_> {
             let (before, after) = (&before[part.column], &after[part.column]);
             after.as_ref().is_none_or(|after| before.as_ref().is_some_and(|before| before.is_same(after)))
         });
+        // What the event says of the row, should it not be here.
+        let whole_after = || -> Image<'_> {
+            let values = after.iter().zip(before).enumerate();
+            let is_generated = |column: usize| self.applied.table.def.columns[column].generated.is_some();
+            values
+                .map(|(at, (after, before))| {
+                    after.clone().or_else(|| before.clone().filter(|_| !is_generated(at)))
+                })
+                .collect()
+        };
         if !is_strict && !keeps_key {
             // The new row may be here, and the old one be gone.
+            let whole_after = whole_after();
             self.delete(before)?;
-            return self.insert(after);
+            return self.insert(&whole_after);
         }
         let mut is_same = true;
         let table = self.applied.table.clone();
+        let has_generated = table.def.columns.iter().any(|column| column.generated.is_some());
         let (engine, mut failure) = (self.follower.engine.clone(), None);
         let changed = self.modify(self.applied.key, &mut |row, change| {
             is_same = is_row(&row, before, &table.def);
             if !is_same && is_strict {
                 return;
             }
-            for (column, value) in after.iter().enumerate() {
-                if let Some(value) = value
-                    && !row.get(column).is_same(value)
-                {
-                    change.set(column, value);
-                }
-            }
-            let new_value = |(column, value): (usize, &Option<Datum<'_>>)| match value {
-                Some(value) => value.clone().into_owned(),
-                None => row.get(column).into_owned(),
+            let changed = |(column, value): &(usize, &Option<Datum<'_>>)| {
+                value.as_ref().is_some_and(|value| !row.get(*column).is_same(value))
             };
-            if table.def.has_functional_parts() {
-                let new: Vec<Value> = after.iter().enumerate().map(new_value).collect();
-                match engine.hidden_values(&table, &new) {
-                    Ok(hidden) => hidden
+            for (column, value) in after.iter().enumerate().filter(changed) {
+                value.iter().for_each(|value| change.set(column, value));
+            }
+            if has_generated {
+                let given = after.iter().enumerate();
+                let given: Vec<(usize, Value)> =
+                    given.filter_map(|(column, value)| Some((column, value.clone()?.into_owned()))).collect();
+                match engine.generated_after(&table, row, &given) {
+                    Ok(generated) => generated
                         .iter()
                         .filter(|(column, value)| !row.get(*column).is_same(value))
                         .for_each(|(column, value)| change.set(*column, value)),
@@ -320,14 +355,14 @@ impl Rows<'_> {
             }
         });
         if let Some(error) = failure {
-            return Err(error.into());
+            return Err(Setback::Table(error.to_string()));
         }
         match changed {
             Ok(true) if is_same || !is_strict => Ok(()),
             Ok(_) if is_strict => Err(different()),
-            Ok(_) => self.insert(after),
+            Ok(_) => self.insert(&whole_after()),
             // Somebody who is newer has one of its other keys.
-            Err(Setback::Table(_)) if !is_strict => self.replace(&self.row_of(after)?),
+            Err(Setback::Table(_)) if !is_strict => self.replace(&self.row_of(&whole_after())?),
             Err(error) => Err(error),
         }
     }

@@ -197,7 +197,7 @@ impl Follower {
                 }
                 named.iter().for_each(|name| self.set_aside(name, &error.message));
             }
-            self.refuse_unlogged(named.iter().cloned());
+            self.look_at_parents(named.iter().cloned());
         } else if named.len() > 1 {
             // Perhaps a part of it.
             named

@@ -9,22 +9,6 @@ use crate::source::{self, Connection};
 use crate::state::{TableName, TableState};
 
 impl Follower {
-    /// Tables that have got foreign keys whose changes are not in the source's log are followed no further.
-    pub(super) fn refuse_unlogged(&mut self, names: impl IntoIterator<Item = TableName>) {
-        if self.logs_cascades {
-            return;
-        }
-        let catalog = self.engine.catalog();
-        for name in names {
-            let table = catalog.table(&name.database, &name.table);
-            let is_followed = !self.state.tables.contains_key(&name);
-            let why = table.and_then(|table| source::unlogged_cascades(&table.def, self.flavor));
-            if let Some(why) = why.filter(|_| is_followed) {
-                self.refuse(&name, &why);
-            }
-        }
-    }
-
     pub(super) fn recopy_unfinished(&mut self, why: &str) {
         for (name, state) in &mut self.state.tables {
             if matches!(state, TableState::Copying { .. } | TableState::CatchingUp { .. }) {
@@ -38,7 +22,6 @@ impl Follower {
     pub(super) fn add_missing(&mut self, conn: &mut Connection) -> Result<()> {
         self.status.forget_others();
         let catalog = self.engine.catalog();
-        let mut here = Vec::new();
         for (name, _) in source::tables(conn, &self.patterns.of_all_channels())? {
             if !self.claim(&name)? {
                 continue;
@@ -46,14 +29,13 @@ impl Follower {
             let is_here = catalog.table(&name.database, &name.table).is_some();
             match self.state.tables.get_mut(&name) {
                 Some(_) => {}
-                None if is_here => here.push(name),
+                None if is_here => {}
                 None if catalog.view(&name.database, &name.table).is_some() => {}
                 None => {
                     self.state.tables.insert(name, TableState::Waiting { why: "it is not here yet".into() });
                 }
             }
         }
-        self.refuse_unlogged(here);
         Ok(())
     }
 
@@ -73,6 +55,19 @@ impl Follower {
         self.state.tables.insert(name.clone(), TableState::Waiting { why: why.to_owned() });
         self.run.resting.insert(name.clone(), Instant::now() + COPY_REST);
         self.changed(name);
+        for child in self.children_of(name) {
+            if !matches!(self.state.tables.get(&child), Some(TableState::Waiting { .. })) {
+                self.set_aside(&child, &format!("its parent {name} is copied again"));
+            }
+        }
+    }
+
+    /// A table is to be copied when another one has been.
+    pub(super) fn postpone(&mut self, name: &TableName, why: String) {
+        self.copies.cancel(name);
+        self.state.tables.insert(name.clone(), TableState::Waiting { why });
+        self.run.resting.insert(name.clone(), Instant::now() + COPY_REST);
+        self.changed(name);
     }
 
     /// As [`Self::set_aside`], for what a transaction has done whose rows are not known: it has to be visible before they are read.
@@ -88,14 +83,17 @@ impl Follower {
         self.copies.cancel(name);
         self.state.tables.insert(name.clone(), TableState::Refused { why: why.to_owned() });
         self.changed(name);
+        self.look_at_parents(self.children_of(name));
     }
 
     /// The state of a table has changed.
     pub(super) fn changed(&mut self, name: &TableName) {
+        // Those of its parents say that it is being copied.
+        let are_all_concerned = !self.logs_cascades;
         self.run
             .maps
             .values_mut()
-            .filter(|mapped| mapped.name == *name)
+            .filter(|mapped| are_all_concerned || mapped.name == *name)
             .for_each(|mapped| mapped.target = None);
         self.run.group.is_changed = true;
         if let Some(state) = self.state.tables.get(name) {

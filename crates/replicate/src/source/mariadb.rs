@@ -43,14 +43,20 @@ type ColumnThere = (String, String, String, Option<String>, Option<u16>);
 
 /// Why a table cannot be followed, if its definition says so by what only a MariaDB has.
 pub fn obstacle(conn: &mut Connection, name: &TableName) -> Result<Option<String>> {
-    let kind: Option<String> = conn.exec_first(
-        "SELECT CAST(TABLE_TYPE AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
+    let table: Option<(String, Option<String>)> = conn.exec_first(
+        "SELECT CAST(TABLE_TYPE AS CHAR), CAST(TABLE_COLLATION AS CHAR) FROM information_schema.TABLES
+         WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
         (&name.database, &name.table),
     )?;
-    match kind.as_deref() {
-        Some("SEQUENCE") => return Ok(Some("it is a sequence, which is not kept here".into())),
-        Some("SYSTEM VERSIONED") => {
+    match table {
+        Some((kind, _)) if kind == "SEQUENCE" => {
+            return Ok(Some("it is a sequence, which is not kept here".into()));
+        }
+        Some((kind, _)) if kind == "SYSTEM VERSIONED" => {
             return Ok(Some("it is system-versioned, and its history is not kept here".into()));
+        }
+        Some((_, Some(collation))) if !is_known(&collation) => {
+            return Ok(Some(format!("it has the default collation {collation}, which is not known here")));
         }
         _ => {}
     }
@@ -84,11 +90,19 @@ fn column_obstacle(kind: &str, ty: &str, collation: Option<(&str, Option<u16>)>)
         );
     }
     let (collation, id) = collation?;
+    // Those that are named once for all character sets have no id in that list.
     let own = Collation::by_name(collation).map(|own| own.0);
-    match own.is_some() && own == id {
+    match is_known(collation) && (own == id || id.is_none()) {
         true => None,
-        false => Some(format!("has the collation {collation}, which is not that of any MySQL")),
+        false => Some(format!("has the collation {collation}, which is not known here")),
     }
+}
+
+/// Whether a collation of this name has the same order here. From 11.4.5 on a MariaDB takes names of MySQL 8 for its own collations
+/// of a later Unicode, and lists them under MySQL's ids.
+fn is_known(collation: &str) -> bool {
+    let is_alias = collation.contains("_0900_") && collation != "utf8mb4_0900_bin";
+    !is_alias && Collation::by_name(collation).is_some()
 }
 
 /// What makes a database like the source's, as far as that is known here.
@@ -98,7 +112,7 @@ pub fn database(conn: &mut Connection, name: &str) -> Result<String> {
          WHERE SCHEMA_NAME = ?",
         (name,),
     )?;
-    let known = row.filter(|(_, collation)| Collation::by_name(collation).is_some());
+    let known = row.filter(|(_, collation)| is_known(collation));
     let defaults = known.map(|(charset, collation)| format!(" CHARACTER SET {charset} COLLATE {collation}"));
     Ok(format!("CREATE DATABASE IF NOT EXISTS {}{}", quoted(name), defaults.unwrap_or_default()))
 }
@@ -108,7 +122,7 @@ pub fn spoken(text: &str, session: &mut SessionOfQuery, version: u32) -> (String
     const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
     let has_escapes = session.sql_mode.is_none_or(|mode| mode & NO_BACKSLASH_ESCAPES == 0);
     let text = executable(text, has_escapes, version);
-    let mut unlike = session_here(session);
+    let mut unlike = session_here(session, &text);
     let text = match without_set_statement(&text, has_escapes) {
         Some(rest) => {
             unlike.get_or_insert("it ran under SET STATEMENT".into());
@@ -132,21 +146,38 @@ mod mode {
 
 /// utf8mb4_general_ci, which a MariaDB takes for utf8mb4 where nothing else is said.
 const DEFAULT_OF_UTF8MB4: u16 = 45;
+/// utf8mb3_general_ci
+const DEFAULT_OF_UTF8MB3: u16 = 33;
+
+/// Whether a statement may name another Unicode character set than utf8mb4.
+fn names_other_charset(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let has_utf8 = text.match_indices("utf8").any(|(at, _)| !text[at..].starts_with("utf8mb4"));
+    has_utf8 || ["ucs2", "utf16", "utf32"].iter().any(|name| text.contains(name))
+}
 
 /// Makes a session's settings those that mean the same here; returns why there are none.
-fn session_here(session: &mut SessionOfQuery) -> Option<String> {
-    session.utf8mb4_collation = Some(DEFAULT_OF_UTF8MB4);
+fn session_here(session: &mut SessionOfQuery, text: &str) -> Option<String> {
+    let stands_for = |default: u16| {
+        let others = session.charset_collations.iter();
+        others.filter(|(of, _)| *of == default).map(|(_, collation)| *collation).next()
+    };
+    let is_other = stands_for(DEFAULT_OF_UTF8MB3).is_some_and(|collation| collation != DEFAULT_OF_UTF8MB3);
+    session.utf8mb4_collation = Some(stands_for(DEFAULT_OF_UTF8MB4).unwrap_or(DEFAULT_OF_UTF8MB4));
     let bits = session.sql_mode.unwrap_or_default();
     if let Some(bits) = &mut session.sql_mode {
         let rounds = *bits & mode::TIME_ROUND_FRACTIONAL != 0;
         *bits = *bits & mode::COMMON | if rounds { 0 } else { mode::TIME_TRUNCATE_FRACTIONAL };
     }
-    let is_unknown = |id: &u16| Collation(*id).info().id != *id;
+    let is_unknown = |id: &u16| Collation(*id).info().id != *id || !is_known(Collation(*id).name());
     if bits & (mode::ORACLE | mode::EMPTY_STRING_IS_NULL) != 0 {
         return Some("it ran under sql_mode ORACLE or EMPTY_STRING_IS_NULL".into());
     }
-    if session.collations.iter().flatten().any(is_unknown) {
-        return Some("it ran in a session whose collation is not that of any MySQL".into());
+    if session.collations.iter().flatten().chain(&session.utf8mb4_collation).any(is_unknown) {
+        return Some("it ran in a session whose collation is not known here".into());
+    }
+    if is_other && names_other_charset(text) {
+        return Some("it names a character set whose default is another one at the source".into());
     }
     session.has_unknown.then(|| "it ran in a session with a setting that is not known here".into())
 }
@@ -443,21 +474,40 @@ mod tests {
             collations: Some([33, 45, 8]),
             ..SessionOfQuery::default()
         };
-        assert_eq!(session_here(&mut session), None);
+        assert_eq!(session_here(&mut session, ""), None);
         assert_eq!(
             session.sql_mode_names(),
             "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,TIME_TRUNCATE_FRACTIONAL"
         );
         session.sql_mode = Some(1 << 34);
-        assert_eq!(session_here(&mut session), None);
+        assert_eq!(session_here(&mut session, ""), None);
         assert_eq!(session.sql_mode_names(), "");
-        for (sql_mode, collation) in [(1 << 9, 33), (1 << 32, 33), (0, 608), (0, 2304)] {
+        for (sql_mode, collation) in [(1 << 9, 33), (1 << 32, 33), (0, 608), (0, 255), (0, 2472)] {
             let mut session = SessionOfQuery {
                 sql_mode: Some(sql_mode),
                 collations: Some([33, 45, collation]),
                 ..SessionOfQuery::default()
             };
-            assert!(session_here(&mut session).is_some(), "{sql_mode} {collation}");
+            assert!(session_here(&mut session, "").is_some(), "{sql_mode} {collation}");
+        }
+        for (charset_collations, text, is_unlike) in [
+            (vec![(33, 2056)], "create table t (a int) charset utf8mb4", false),
+            (vec![(33, 2056)], "create table t (a int) charset UTF8", true),
+            (vec![(33, 2056)], "create table t (a int) charset utf16", true),
+            (vec![(33, 33)], "create table t (a int) charset utf8mb3", false),
+            (vec![(45, 2304)], "create table t (a int) charset utf8mb4", false),
+            (vec![(45, 2472)], "create table t (a int) charset utf8mb4", true),
+        ] {
+            let mut session = SessionOfQuery {
+                charset_collations: charset_collations.clone(),
+                collations: Some([33, 45, 2304]),
+                ..SessionOfQuery::default()
+            };
+            assert_eq!(
+                session_here(&mut session, text).is_some(),
+                is_unlike,
+                "{charset_collations:?} {text}"
+            );
         }
     }
 

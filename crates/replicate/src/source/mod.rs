@@ -16,7 +16,7 @@ use crate::gtid::GtidSet;
 use crate::state::LogPlace;
 
 pub use check::{Finding, Report, Severity, check};
-pub use tables::{Definition, definition, logs_cascades, quoted, tables, unlogged_cascades};
+pub use tables::{Definition, definition, logs_cascades, quoted, tables};
 
 /// The least version whose logs are understood: row metadata came with 8.0.1, row images and JSON as they are here with 8.0.
 pub const LEAST_VERSION: u32 = 80_001;
@@ -88,7 +88,7 @@ fn flavor_of(version: &str) -> Flavor {
     }
 }
 
-fn number_of(version: &str) -> Option<u32> {
+pub fn number_of(version: &str) -> Option<u32> {
     let mut parts = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     Some(parts.next()? * 10_000 + parts.next()? * 100 + parts.next()?)
 }

@@ -1,6 +1,5 @@
 //! The tables of a source, and their definitions.
 
-use avocet_types::schema::{ReferentialAction, TableDef};
 use mysql::prelude::Queryable;
 
 use super::{Connection, Flavor, mariadb, variable};
@@ -53,7 +52,7 @@ pub fn definition(conn: &mut Connection, name: &TableName) -> Result<Option<Defi
     };
     let obstacle = match is_view {
         true => None,
-        false => obstacle(conn, name, &text)?,
+        false => obstacle(conn, name)?,
     };
     let database = match conn.flavor {
         Flavor::MySql => {
@@ -93,7 +92,7 @@ fn without_next_value(text: &str) -> String {
     kept
 }
 
-fn obstacle(conn: &mut Connection, name: &TableName, text: &str) -> Result<Option<(String, String)>> {
+fn obstacle(conn: &mut Connection, name: &TableName) -> Result<Option<(String, String)>> {
     if conn.flavor == Flavor::MariaDb
         && let Some(why) = mariadb::obstacle(conn, name)?
     {
@@ -109,32 +108,7 @@ fn obstacle(conn: &mut Connection, name: &TableName, text: &str) -> Result<Optio
             ),
         )));
     }
-    let cascades = ["CASCADE", "SET NULL"].iter().any(|action| {
-        text.contains(&format!(" ON DELETE {action}")) || text.contains(&format!(" ON UPDATE {action}"))
-    });
-    if cascades && !logs_cascades(conn)? {
-        return Ok(Some((CASCADES.into(), cure_of_cascades(conn.flavor).into())));
-    }
     Ok(None)
-}
-
-/// Why a table is not followed whose rows change without a word in the log.
-const CASCADES: &str = "its foreign key changes rows by CASCADE or SET NULL, and this source does not write such changes to its log";
-
-fn cure_of_cascades(flavor: Flavor) -> &'static str {
-    match flavor {
-        Flavor::MySql => {
-            "delete and update children by statements of their own, or use MySQL 9.6 or later without innodb_native_foreign_keys"
-        }
-        Flavor::MariaDb => "delete and update children by statements of their own",
-    }
-}
-
-/// Why a table of this definition cannot be followed from a source that does not log what foreign keys change.
-pub fn unlogged_cascades(table: &TableDef, flavor: Flavor) -> Option<String> {
-    let changes = |action| matches!(action, ReferentialAction::Cascade | ReferentialAction::SetNull);
-    let changes_rows = table.foreign_keys.iter().any(|key| changes(key.on_delete) || changes(key.on_update));
-    changes_rows.then(|| format!("{CASCADES} ({})", cure_of_cascades(flavor)))
 }
 
 fn has_key(conn: &mut Connection, name: &TableName) -> Result<bool> {

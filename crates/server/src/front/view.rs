@@ -111,6 +111,10 @@ impl Settings {
                     let modes = modes.split(',').filter(|mode| !WITHOUT_EFFECT.contains(mode));
                     quoted(&modes.collect::<Vec<_>>().join(","))
                 }
+                // From 11.4.5 on it has names of MySQL 8 for collations of its own.
+                ("collation_connection", Some(name)) if dialect == Dialect::MariaDb && is_alias(&name) => {
+                    return Err(format!("the collation {name} is another one at the source"));
+                }
                 (_, None) => "NULL".into(),
                 (_, Some(number)) if *is_number && number.bytes().all(|byte| byte.is_ascii_digit()) => number,
                 (_, Some(value)) => quoted(&value),
@@ -128,6 +132,10 @@ impl Settings {
             clock_is_set: ahead.abs() > CLOCK_IS_SET,
         })
     }
+}
+
+fn is_alias(collation: &str) -> bool {
+    collation.contains("_0900_") && collation != "utf8mb4_0900_bin"
 }
 
 fn quoted(text: &str) -> String {
