@@ -13,6 +13,7 @@ mod rare;
 mod shapes;
 mod statements;
 mod sys;
+mod system;
 mod tables;
 mod views;
 

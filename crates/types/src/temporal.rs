@@ -45,7 +45,7 @@ pub use parse::{
 };
 pub use pattern::{StrToDate, date_format, str_to_date, str_to_date_kind, time_format};
 pub use zero::{ZERO_DATE, ZERO_DATETIME, ZeroDates, has_zero_date, is_zero_date};
-pub use zone::{TimeZone, UnknownZone};
+pub use zone::{TimeZone, UnknownZone, zone_names};
 
 /// Microseconds in a second, a minute, an hour and a day.
 pub const SECOND: i64 = 1_000_000;

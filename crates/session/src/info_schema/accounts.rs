@@ -117,7 +117,7 @@ fn flag(on: bool) -> Value {
     text(if on { "Y" } else { "N" })
 }
 
-fn set(privileges: Privileges) -> Value {
+pub(super) fn set(privileges: Privileges) -> Value {
     let members = OF_SETS.iter().filter(|(one, _)| privileges.contains(*one));
     text(members.map(|(_, name)| *name).collect::<Vec<_>>().join(","))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use avocet_engine::{GrantScope, Privileges, UserDef};
 use avocet_types::{SqlType, Value};
 
+use super::accounts::set;
 use super::tables::Entry;
 use crate::output::{LONG_TEXT, Rowset, text, varchar};
 use crate::state::Session;
@@ -178,4 +179,76 @@ fn fill_enabled_roles(session: &Session, rows: &mut Rowset) {
         let is_mandatory = settings.mandatory_roles.contains(role);
         rows.push(vec![text(&role.0), text(&role.1), yes(is_default), yes(is_mandatory)]);
     }
+}
+
+/// Roles that the account can give to others.
+pub(super) fn fill_administrable_roles(session: &Session, rows: &mut Rowset) {
+    let mut all = applicable_roles();
+    fill_applicable_roles(session, &mut all);
+    let grantable = all.columns.iter().position(|(name, _)| name == GRANTABLE.0).unwrap_or_default();
+    all.rows.retain(|row| row[grantable].is_same(&yes(true)));
+    all.rows.into_iter().for_each(|row| rows.push(row));
+}
+
+/// A row for each grant on a part of some database that roles bring which are active; `told` says what it tells of a scope.
+fn role_grants(
+    session: &Session,
+    rows: &mut Rowset,
+    told: impl Fn(&GrantScope) -> Option<Vec<(&'static str, &str)>>,
+) {
+    let catalog = session.catalog();
+    for role in session.seen().roles() {
+        let Some(account) = catalog.user(&role.0, &role.1) else { continue };
+        for (scope, privileges) in &account.grants {
+            let Some(names) = told(scope) else { continue };
+            let is_grantable = |scope: &GrantScope, privileges: Privileges| match scope {
+                GrantScope::Column { database, table, .. } => {
+                    let of_table = GrantScope::Table { database: database.clone(), table: table.clone() };
+                    account.grants.get(&of_table).is_some_and(|all| all.contains(Privileges::GRANT))
+                }
+                _ => privileges.contains(Privileges::GRANT),
+            };
+            rows.push_named(|column| match column {
+                "GRANTOR" | "GRANTOR_HOST" => Some(text("")),
+                "GRANTEE" => Some(text(&role.0)),
+                "GRANTEE_HOST" => Some(text(&role.1)),
+                "TABLE_CATALOG" | "SPECIFIC_CATALOG" | "ROUTINE_CATALOG" => Some(text("def")),
+                "PRIVILEGE_TYPE" => Some(set(*privileges)),
+                "IS_GRANTABLE" => Some(yes(is_grantable(scope, *privileges))),
+                column => names.iter().find(|(name, _)| *name == column).map(|(_, value)| text(*value)),
+            });
+        }
+    }
+}
+
+pub(super) fn fill_role_table_grants(session: &Session, rows: &mut Rowset) {
+    role_grants(session, rows, |scope| match scope {
+        GrantScope::Table { database, table } => {
+            Some(vec![("TABLE_SCHEMA", database.as_str()), ("TABLE_NAME", table.as_str())])
+        }
+        _ => None,
+    });
+}
+
+pub(super) fn fill_role_column_grants(session: &Session, rows: &mut Rowset) {
+    role_grants(session, rows, |scope| match scope {
+        GrantScope::Column { database, table, column } => Some(vec![
+            ("TABLE_SCHEMA", database.as_str()),
+            ("TABLE_NAME", table.as_str()),
+            ("COLUMN_NAME", column.as_str()),
+        ]),
+        _ => None,
+    });
+}
+
+pub(super) fn fill_role_routine_grants(session: &Session, rows: &mut Rowset) {
+    role_grants(session, rows, |scope| match scope {
+        GrantScope::Procedure { database, procedure } => Some(vec![
+            ("SPECIFIC_SCHEMA", database.as_str()),
+            ("SPECIFIC_NAME", procedure.as_str()),
+            ("ROUTINE_SCHEMA", database.as_str()),
+            ("ROUTINE_NAME", procedure.as_str()),
+        ]),
+        _ => None,
+    });
 }

@@ -1,11 +1,11 @@
-//! Tables that tools ask for by name, with the columns that MySQL 9.7 gives them: of InnoDB, of `performance_schema` and of `sys`.
+//! Tables that tools ask for by name, with the columns that MySQL 9.7 gives them: of InnoDB, of `mysql`, `performance_schema` and `sys`.
 //!
 //! `shapes.tsv` has a line for each: schema, name, and columns with their types, divided by `|`. Where there is something to tell,
 //! [`filler`] names who tells it; the others stay empty, since what they would tell of is not here, or not measured.
 
 use avocet_types::{IntWidth, RealFormat, SqlType};
 
-use super::{PERFORMANCE, SYS, clients, innodb, statements, sys};
+use super::{MYSQL, PERFORMANCE, SYS, clients, grants, innodb, statements, sys, system};
 use crate::output::{LONG_TEXT, Rowset, varchar};
 use crate::state::Session;
 
@@ -44,10 +44,11 @@ fn type_of(text: &str) -> SqlType {
         "int" => int(IntWidth::W32),
         "bigint" => int(IntWidth::W64),
         "decimal" => SqlType::Decimal { precision: arg() as u8, scale: arg() as u8, unsigned },
-        "float" | "double" => SqlType::Double(RealFormat::default()),
+        "float" => SqlType::Float(RealFormat::default()),
+        "double" => SqlType::Double(RealFormat::default()),
         "char" | "varchar" => varchar(arg()),
         "varbinary" => SqlType::VarBinary { len: arg() },
-        "blob" | "longblob" => SqlType::Blob { size: avocet_types::LobSize::Long },
+        "blob" | "mediumblob" | "longblob" => SqlType::Blob { size: avocet_types::LobSize::Long },
         "timestamp" => SqlType::Timestamp { fsp: arg() as u8 },
         "datetime" => SqlType::DateTime { fsp: arg() as u8 },
         "time" => SqlType::Time { fsp: arg() as u8 },
@@ -66,6 +67,20 @@ fn filler(schema: &str, name: &str) -> Fill {
             "INNODB_INDEXES" => innodb::indexes,
             "INNODB_TABLES" => innodb::tables,
             "INNODB_TABLESTATS" => innodb::statistics,
+            "INNODB_FT_DEFAULT_STOPWORD" => system::stopwords,
+            "RESOURCE_GROUPS" => system::resource_groups,
+            "ADMINISTRABLE_ROLE_AUTHORIZATIONS" => grants::fill_administrable_roles,
+            "ROLE_COLUMN_GRANTS" => grants::fill_role_column_grants,
+            "ROLE_TABLE_GRANTS" => grants::fill_role_table_grants,
+            "ROLE_ROUTINE_GRANTS" => grants::fill_role_routine_grants,
+            _ => nothing,
+        },
+        (MYSQL, name) => match name {
+            "engine_cost" => system::engine_cost,
+            "server_cost" => system::server_cost,
+            "innodb_table_stats" => innodb::table_stats,
+            "time_zone" => system::time_zones,
+            "time_zone_name" => system::time_zone_names,
             _ => nothing,
         },
         (PERFORMANCE, name) => match name {

@@ -124,6 +124,11 @@ fn named_moment(zone: Tz, local: i64) -> Result<i64, i64> {
     Err(whole(late))
 }
 
+/// The names of all zones that have one, in their order.
+pub fn zone_names() -> impl Iterator<Item = &'static str> {
+    TZ_VARIANTS.iter().map(|zone| zone.name())
+}
+
 fn named(name: &str) -> Option<TimeZone> {
     static ZONES: LazyLock<HashMap<String, Tz>> =
         LazyLock::new(|| TZ_VARIANTS.iter().map(|zone| (zone.name().to_ascii_lowercase(), *zone)).collect());
