@@ -3,6 +3,7 @@
 //! Who visits rows calls [`Bounds::row`] for each, who keeps something calls [`Bounds::hold`]: both are a subtraction or
 //! two. Everything else is looked at every [`ROWS_IN_PLACE`] rows, and at once when more memory is needed.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Instant;
@@ -19,6 +20,21 @@ pub const MOST_ROWS: u64 = 160_000;
 pub const MOST_TRIED: u64 = 4_000;
 /// So many bytes need not be asked for.
 pub const FREE_BYTES: usize = 64 << 10;
+
+/// A value of so many bytes counts while its row is made; it stands in the row's packet, too, whose memory grows by doubling.
+pub const LARGE: usize = 1 << 20;
+const COPIES_OF_LARGE: usize = 3;
+
+/// The bytes that a value takes which a row has made, if it is a large one.
+#[inline]
+pub fn bytes_of_large(value: &Datum<'_>) -> usize {
+    let len = match value {
+        Datum::Str(Cow::Owned(text)) => text.len(),
+        Datum::Bytes(Cow::Owned(bytes)) => bytes.len(),
+        _ => 0,
+    };
+    if len < LARGE { 0 } else { len * COPIES_OF_LARGE }
+}
 
 /// What a key in a hash table takes beside its bytes, about.
 pub const KEY_BYTES: usize = 32;
@@ -119,6 +135,26 @@ impl<'b> Bounds<'b> {
         }
     }
 
+    /// Counts the bytes of a large value that the row at hand holds; fails at once if they are too many.
+    #[cold]
+    pub fn hold_large(&self, bytes: usize) -> Result<(), SqlError> {
+        self.check()?;
+        self.held.store(self.held.load(Relaxed) + bytes, Relaxed);
+        match self.held.load(Relaxed) <= self.reserved.load(Relaxed) || self.reserve() {
+            true => Ok(()),
+            false => Err(self.too_much()),
+        }
+    }
+
+    fn too_much(&self) -> SqlError {
+        ErrorCode::OUT_OF_RESOURCES.because(format!(
+            "Query exceeded its memory limit: {} of {} bytes, {:?}",
+            self.held.load(Relaxed),
+            self.memory_limit,
+            self.memory.in_use()
+        ))
+    }
+
     /// Counts bytes that were held and are no more.
     #[inline]
     pub fn let_go(&self, bytes: usize) {
@@ -184,12 +220,7 @@ impl<'b> Bounds<'b> {
         }
         match fits {
             true => Ok(()),
-            false => Err(ErrorCode::OUT_OF_RESOURCES.because(format!(
-                "Query exceeded its memory limit: {} of {} bytes, {:?}",
-                self.held.load(Relaxed),
-                self.memory_limit,
-                self.memory.in_use()
-            ))),
+            false => Err(self.too_much()),
         }
     }
 

@@ -12,7 +12,7 @@ use avocet_types::{Datum, Value};
 
 use super::aggregate::Aggregation;
 use super::aggregate::{Groups, value_key};
-use super::bounds::{KEY_BYTES, bytes_of};
+use super::bounds::{KEY_BYTES, bytes_of, bytes_of_large};
 use super::run::{count, passes};
 use super::select::{Output, Select, SortTerm};
 use super::windows::Windows;
@@ -158,10 +158,18 @@ impl<'t> Pipeline<'t> {
             return Ok(ControlFlow::Continue(()));
         }
         let mut values = recycle(std::mem::take(&mut self.values));
+        let mut large = 0;
         for program in &output.programs {
-            values.push(program.eval(row, self.run.params, self.run.ctx)?);
+            let value = program.eval(row, self.run.params, self.run.ctx)?;
+            let bytes = bytes_of_large(&value);
+            if bytes > 0 {
+                self.run.bounds.hold_large(bytes)?;
+                large += bytes;
+            }
+            values.push(value);
         }
         let flow = self.put(&values);
+        self.run.bounds.let_go(large);
         self.values = recycle(values);
         flow
     }

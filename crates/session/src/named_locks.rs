@@ -238,6 +238,10 @@ impl Host for SessionHost {
         }
     }
 
+    fn aside(&self, work: &mut dyn FnMut()) {
+        blocking(work);
+    }
+
     fn load_file(&self, name: &str, most: u64) -> Option<Vec<u8>> {
         let mut loaded = None;
         blocking(|| loaded = self.server.load_file(name, most));

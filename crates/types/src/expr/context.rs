@@ -123,6 +123,9 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     /// If an interruption or the statement's deadline came.
     fn check(&self) -> EvalResult<()>;
 
+    /// Does what may take long while the thread's other connections go on elsewhere.
+    fn aside(&self, work: &mut dyn FnMut());
+
     /// Waits for a lock by name, for ever if no time is given; whether the session has it now.
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool>;
 
@@ -262,6 +265,14 @@ impl EvalContext {
     /// Whether the statement goes on: what takes long asks now and then.
     pub fn check(&self) -> EvalResult<()> {
         self.host.as_ref().map_or(Ok(()), |host| host.check())
+    }
+
+    /// Does what may take long while the thread's other connections go on elsewhere.
+    pub(crate) fn aside(&self, work: &mut dyn FnMut()) {
+        match &self.host {
+            Some(host) => host.aside(work),
+            None => work(),
+        }
     }
 
     /// A user variable, by its name in lower case, as it is now.

@@ -264,6 +264,11 @@ fn in_list<'a, R: RowSource<'a>>(
     Ok(if unknown { None } else { Some(false) })
 }
 
+/// Who makes texts of so many bytes one after the other asks whether to go on.
+const LARGE: usize = 1 << 20;
+/// What is computed may itself take milliseconds.
+const BENCHMARKS_BETWEEN_CHECKS: u64 = 64;
+
 /// BENCHMARK: 0 after so many evaluations; NULL for a count that is none.
 fn benchmark<'a, R: RowSource<'a>>(
     count: &'a Node,
@@ -286,13 +291,17 @@ fn benchmark<'a, R: RowSource<'a>>(
             }
         },
     };
-    for done in 0..count {
-        if done.is_multiple_of(1024) {
-            env.ctx.check()?;
-        }
-        std::hint::black_box(expr.eval(env)?);
-    }
-    Ok(Datum::Int(0))
+    let mut outcome = Ok(());
+    env.ctx.aside(&mut || {
+        outcome = (0..count).try_for_each(|done| {
+            if done.is_multiple_of(BENCHMARKS_BETWEEN_CHECKS) {
+                env.ctx.check()?;
+            }
+            std::hint::black_box(expr.eval(env)?);
+            Ok(())
+        });
+    });
+    outcome.map(|()| Datum::Int(0))
 }
 
 /// Evaluates arguments into `to`; false as soon as one is NULL where that decides.
@@ -335,6 +344,9 @@ impl CallNode {
             Datum::Bytes(Cow::Owned(bytes)) => bytes.len(),
             _ => return Ok(value),
         };
+        if len >= LARGE {
+            ctx.check()?;
+        }
         // What a column gets was made by others, or came from the client.
         if len as u64 > ctx.max_allowed_packet && self.function != Function::Stored {
             let function = self.function.name();
