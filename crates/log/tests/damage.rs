@@ -153,7 +153,11 @@ fn cut_files_anywhere(how: As) {
             // Of a file before the newest one, what lies behind its last frame is not missed.
             assert!(result.is_err() || (n < last && len >= used), "{} cut to {len}", path.display());
             let report = verify(&sample.disk.env(), Path::new(DIR)).unwrap();
-            assert!(!report.findings.is_empty() || (n < last && len >= used), "{} cut to {len}", path.display());
+            assert!(
+                !report.findings.is_empty() || (n < last && len >= used),
+                "{} cut to {len}",
+                path.display()
+            );
         }
         sample.disk.tamper(path, |bytes| *bytes = whole).unwrap();
     }

@@ -89,6 +89,7 @@ mod summaries;
 mod table_locks;
 mod temporary;
 mod through_views;
+mod told;
 mod transaction;
 mod variables;
 mod view;

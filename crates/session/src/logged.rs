@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::{Privileges, Statement, run_as_statement};
-use avocet_sql::parse::statement::{PurgeLogs, StatementKind};
+use avocet_sql::parse::statement::{PurgeLogs, StatementKind, UserName};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Collation, Datum};
 
@@ -19,6 +19,10 @@ use super::output::{COUNT, Rowset, text, varchar};
 use super::privileges::needs_one_of;
 use super::run::{Outcome, Text};
 use super::state::{Level, Session};
+use super::told::text_told;
+
+/// Texts are UTF-8 here, whatever the client sent: utf8mb4_general_ci, which all servers know.
+const OF_TEXTS: u16 = 45;
 
 /// 1236
 fn refused(why: impl Into<String>) -> SqlError {
@@ -241,16 +245,27 @@ impl Session {
         let span = self.part_of_text.map(|span| span.start as usize..span.end as usize);
         let own_text = span.and_then(|span| source.source.get(span)).unwrap_or(source.source);
         let own_text = String::from_utf8_lossy(own_text).trim().trim_end_matches(';').to_owned();
+        let account = self.account_name(&UserName::CurrentUser);
+        let own_text = text_told(kind, &own_text, &account.0, &account.1);
+        // As from MySQL, a database's own statements are of that database; and its default may come from the server's collation, of which
+        // nothing else is made.
+        let (database, collation_server) = match kind {
+            StatementKind::CreateDatabase { name, .. } | StatementKind::DropDatabase { name, .. } => {
+                (Some(name.name.clone()), id(own.by_name("collation_server")))
+            }
+            StatementKind::AlterDatabase { name: Some(name), .. } => {
+                (Some(name.name.clone()), id(own.by_name("collation_server")))
+            }
+            StatementKind::AlterDatabase { .. } => {
+                (self.database.clone(), id(own.by_name("collation_server")))
+            }
+            _ => (self.database.clone(), OF_TEXTS),
+        };
         Some(Statement {
             wall_us: self.now_us(),
-            database: self.database.clone(),
+            database,
             sql_mode: super::sql_mode::mysql_bits(&words(own.by_name("sql_mode"))),
-            // Texts are UTF-8 here, whatever the client sent.
-            collations: [
-                Collation::DEFAULT.0,
-                id(own.by_name("collation_connection")),
-                id(own.by_name("collation_server")),
-            ],
+            collations: [OF_TEXTS, id(own.by_name("collation_connection")), collation_server],
             utf8mb4_collation: id(own.by_name("default_collation_for_utf8mb4")),
             time_zone: words(own.by_name("time_zone")),
             foreign_key_checks: self.settings.foreign_key_checks,

@@ -114,7 +114,8 @@ impl Author {
     pub fn begin(&self, to: &mut Vec<u8>, time: u32, start: u64) {
         let mut variables = Vec::new();
         put_variables(&mut variables, 0, 0);
-        charsets(&mut variables, [255; 3]);
+        // utf8mb4_general_ci, which a MariaDB knows, too.
+        charsets(&mut variables, [45; 3]);
         let query = Query { database: "", variables: &variables, text: "BEGIN" };
         self.query(to, start, (time, SUPPRESS_USE), &query);
     }
