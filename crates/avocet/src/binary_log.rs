@@ -20,6 +20,8 @@ use avocet_session::binary_log::{
 use crate::Failure;
 
 #[derive(clap::Args)]
+// Others of this name are parts of the same command.
+#[group(skip)]
 pub struct Args {
     /// Keep a binary log, so that MySQL replicas and tools of change capture can follow this server (variable log_bin); that of a
     /// server that follows another begins with PROMOTE REPLICA

@@ -22,6 +22,8 @@ use crate::replica::{Channels, Kept};
 use crate::{Failure, binary_log};
 
 #[derive(clap::Args)]
+// Others of this name are parts of the same command.
+#[group(skip)]
 pub struct Args {
     /// The data directory; made if there is none
     #[arg(long, value_name = "DIR")]

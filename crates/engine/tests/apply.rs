@@ -44,7 +44,7 @@ fn table(engine: &Engine) -> Arc<TableHandle> {
 }
 
 fn note(id: i64, stamp: u64) -> String {
-    format!("{id}.{stamp}{}", "x".repeat((stamp * 37 % 90) as usize))
+    format!("{id}.{stamp}{}", "x".repeat((stamp.wrapping_mul(37) % 90) as usize))
 }
 
 type Contents = Vec<(i64, i64, String)>;

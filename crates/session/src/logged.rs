@@ -247,23 +247,27 @@ impl Session {
         let own_text = String::from_utf8_lossy(own_text).trim().trim_end_matches(';').to_owned();
         let account = self.account_name(&UserName::CurrentUser);
         let own_text = text_told(kind, &own_text, &account.0, &account.1);
-        // As from MySQL, a database's own statements are of that database; and its default may come from the server's collation, of which
-        // nothing else is made.
+        // As from MySQL, a database's own statements are of that database; and one without a word of it has the server's collation, of
+        // which nothing else is made.
         let (database, collation_server) = match kind {
-            StatementKind::CreateDatabase { name, .. } | StatementKind::DropDatabase { name, .. } => {
+            StatementKind::CreateDatabase { name, charset: None, collation: None, .. } => {
                 (Some(name.name.clone()), id(own.by_name("collation_server")))
             }
-            StatementKind::AlterDatabase { name: Some(name), .. } => {
-                (Some(name.name.clone()), id(own.by_name("collation_server")))
-            }
-            StatementKind::AlterDatabase { .. } => {
-                (self.database.clone(), id(own.by_name("collation_server")))
-            }
+            StatementKind::CreateDatabase { name, .. }
+            | StatementKind::DropDatabase { name, .. }
+            | StatementKind::AlterDatabase { name: Some(name), .. } => (Some(name.name.clone()), OF_TEXTS),
             _ => (self.database.clone(), OF_TEXTS),
         };
+        let names_database = matches!(
+            kind,
+            StatementKind::CreateDatabase { .. }
+                | StatementKind::DropDatabase { .. }
+                | StatementKind::AlterDatabase { name: Some(_), .. }
+        );
         Some(Statement {
             wall_us: self.now_us(),
             database,
+            names_database,
             sql_mode: super::sql_mode::mysql_bits(&words(own.by_name("sql_mode"))),
             collations: [OF_TEXTS, id(own.by_name("collation_connection")), collation_server],
             utf8mb4_collation: id(own.by_name("default_collation_for_utf8mb4")),

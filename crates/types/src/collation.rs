@@ -21,13 +21,16 @@
 //!
 //! PAD SPACE collations compare as if the shorter string were continued with spaces, NO PAD ones do not.
 //!
-//! - `names`: the collations that there are; `mariadb`: those that only MariaDB has; `charset`: their character sets
+//! - `names`: the collations that there are; `mariadb`: those that only MariaDB has; `by_id`: both, by their ids
+//! - `charset`: their character sets; `cases`: upper and lower case
 //! - `coding`: tables of those that are not Unicode; `coded`: what their characters weigh
 //! - `tables`: weights and case mappings, read from `data/collations.bin`; `uca1400`: those of UCA 14.0.0;
 //!   `tailoring`: what languages change in them
 //! - `units`: units of characters; `weights`: by which rules; `keys`: keys made of them
 //! - `like`: LIKE; `weight_string`: what WEIGHT_STRING() shows
 
+mod by_id;
+mod cases;
 mod charset;
 mod coded;
 mod coding;
@@ -74,7 +77,7 @@ impl Collation {
 
     /// Its line in the table; an id that is not there is taken for the default collation.
     pub fn info(self) -> &'static CollationInfo {
-        names::info(self.0)
+        by_id::info(self.0)
     }
 
     pub fn name(self) -> &'static str {
@@ -142,14 +145,14 @@ impl Collation {
         ascii: fn(&u8) -> u8,
         upper: bool,
     ) -> Cow<'s, str> {
-        if s.is_ascii() && tables::keeps_ascii_case(self.info().case_rules()) {
+        if s.is_ascii() && cases::keeps_ascii_case(self.info().case_rules()) {
             if !s.bytes().any(|b| changes(&b)) {
                 return Cow::Borrowed(s);
             }
             return Cow::Owned(s.bytes().map(|b| char::from(ascii(&b))).collect());
         }
-        let (tables, rules) = (tables::tables(), self.info().case_rules());
-        Cow::Owned(s.chars().map(|c| tables.case(rules, c, upper)).collect())
+        let rules = self.info().case_rules();
+        Cow::Owned(s.chars().map(|c| cases::case(rules, c, upper)).collect())
     }
 
     /// The collation of an expression of two operands that are equally explicit: `None` if they cannot be mixed.

@@ -11,6 +11,7 @@ use avocet_base::codec::{Malformed, Put, Reader};
 const VERSION: u8 = 1;
 const FOREIGN_KEY_CHECKS: u8 = 1;
 const UNIQUE_CHECKS: u8 = 2;
+const NAMES_DATABASE: u8 = 4;
 const WHAT: &str = "statement of a catalog change";
 
 /// What a session ran, and what of its settings decides what that means.
@@ -19,6 +20,8 @@ pub struct Statement {
     /// When it began: microseconds since 1970, UTC.
     pub wall_us: i64,
     pub database: Option<String>,
+    /// The text says which database it is: that may not be there, so nobody is to go there first.
+    pub names_database: bool,
     /// The bits of MySQL's `sql_mode`.
     pub sql_mode: u64,
     /// Ids of collations: of the texts, of the connection, of the server.
@@ -46,7 +49,9 @@ impl Statement {
         to.put_str(&self.time_zone);
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         to.put_u8(
-            flag(self.foreign_key_checks, FOREIGN_KEY_CHECKS) | flag(self.unique_checks, UNIQUE_CHECKS),
+            flag(self.foreign_key_checks, FOREIGN_KEY_CHECKS)
+                | flag(self.unique_checks, UNIQUE_CHECKS)
+                | flag(self.names_database, NAMES_DATABASE),
         );
         to.put_u16(self.auto_increment.0);
         to.put_u16(self.auto_increment.1);
@@ -75,6 +80,7 @@ impl Statement {
         let flags = reader.u8(WHAT)?;
         statement.foreign_key_checks = flags & FOREIGN_KEY_CHECKS != 0;
         statement.unique_checks = flags & UNIQUE_CHECKS != 0;
+        statement.names_database = flags & NAMES_DATABASE != 0;
         statement.auto_increment = (reader.u16(WHAT)?, reader.u16(WHAT)?);
         for _ in 0..reader.varint(WHAT)? {
             statement.texts.push(reader.str(WHAT)?.to_owned());
@@ -95,6 +101,7 @@ mod tests {
         let statement = Statement {
             wall_us: -5,
             database: Some("d".into()),
+            names_database: true,
             sql_mode: 1 << 32,
             collations: [255, 8, 255],
             utf8mb4_collation: 255,

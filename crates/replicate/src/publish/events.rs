@@ -161,7 +161,8 @@ impl Author {
         variables.extend_from_slice(&of.utf8mb4_collation.to_le_bytes());
         let time = of.wall_us.div_euclid(1_000_000) as u32;
         let query = Query { database: of.database.as_deref().unwrap_or(""), variables: &variables, text };
-        self.query(to, start, (time, 0), &query);
+        let flags = if of.names_database { SUPPRESS_USE } else { 0 };
+        self.query(to, start, (time, flags), &query);
     }
 
     fn query(&self, to: &mut Vec<u8>, start: u64, (time, flags): (u32, u16), query: &Query<'_>) {

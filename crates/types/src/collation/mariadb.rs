@@ -21,8 +21,6 @@ const GERMAN2: usize = 20;
 const VIETNAMESE: usize = 23;
 const GAP: usize = VIETNAMESE - GERMAN2 - 1;
 const VARIANTS: usize = 8;
-/// The tailoring with which `i` and `I` have each a partner of its own.
-pub(super) const TURKISH: u8 = FIRST_OF_1400 + 9;
 pub(super) const COUNT: usize = 2 * LANGUAGES * VARIANTS;
 
 const fn variant(

@@ -1,7 +1,7 @@
 //! The collations that there are, by MySQL's ids and names.
 
 use super::charset::Charset;
-use super::mariadb::{self, collations_of_mariadb};
+use super::tailoring::FIRST_OF_1400;
 
 /// How a collation weighs characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl CollationInfo {
             Family::Uca { version: Version::V400, tailoring: Some(TURKISH), .. } => CaseRules::Turkish,
             Family::Uca { version: Version::V520, .. } => CaseRules::V520,
             Family::Uca { version: Version::V900, .. } => CaseRules::V900,
-            Family::Uca { version: Version::V1400, tailoring: Some(mariadb::TURKISH), .. } => {
+            Family::Uca { version: Version::V1400, tailoring: Some(TURKISH_OF_1400), .. } => {
                 CaseRules::Turkish1400
             }
             Family::Uca { version: Version::V1400, .. } => CaseRules::V1400,
@@ -133,6 +133,8 @@ pub(super) const fn uca(version: Version, levels: Levels, tailoring: Option<u8>)
 
 /// The tailorings of UCA 4.0.0 come first in the file; those of 9.0.0 follow.
 const TURKISH: u8 = 8;
+/// That of UCA 14.0.0: `i` and `I` have each a partner of its own there, too.
+const TURKISH_OF_1400: u8 = FIRST_OF_1400 + 9;
 const FIRST_OF_900: u8 = 22;
 
 /// The 24 collations of UCA 4.0.0 and 5.2.0 that each Unicode character set has, in the order of their ids.
@@ -339,11 +341,12 @@ static BY_ID: [u16; IDS] = {
     table
 };
 
+/// `None` for ids beyond those of MySQL.
 #[inline]
-pub(super) fn info(id: u16) -> &'static CollationInfo {
-    match BY_ID.get(usize::from(id)) {
-        Some(position) => &COLLATIONS[usize::from(*position)],
-        None => mariadb::position(id)
-            .map_or(&COLLATIONS[usize::from(BY_ID[255])], |position| &collations_of_mariadb()[position]),
-    }
+pub(super) fn info_of_mysql(id: u16) -> Option<&'static CollationInfo> {
+    BY_ID.get(usize::from(id)).map(|position| &COLLATIONS[usize::from(*position)])
+}
+
+pub(super) fn default_info() -> &'static CollationInfo {
+    &COLLATIONS[usize::from(BY_ID[255])]
 }

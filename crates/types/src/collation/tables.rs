@@ -8,9 +8,7 @@ use std::sync::LazyLock;
 
 use avocet_base::codec::{Malformed, Reader};
 
-use super::coding::{Coding, number};
-use super::names::CaseRules;
-use super::uca1400::uca1400;
+use super::coding::number;
 
 /// Runs of numbers by character.
 #[derive(Default)]
@@ -76,38 +74,8 @@ pub(super) struct Tables {
     pub uca4: CharMap,
     /// general_ci.
     pub general: CharMap,
-    cases_0900: Cases,
-    cases_older: Cases,
-}
-
-impl Tables {
-    /// The case of a character.
-    pub fn case(&self, rules: CaseRules, c: char, upper: bool) -> char {
-        match (rules, c, upper) {
-            (CaseRules::Turkish | CaseRules::Turkish1400, 'i', true) => 'İ',
-            (CaseRules::Turkish | CaseRules::Turkish1400, 'I', false) => 'ı',
-            (CaseRules::V520, ..) => {
-                let changed = uca520().cases.map(c, upper);
-                if changed == c { self.cases_older.map(c, upper) } else { changed }
-            }
-            (CaseRules::V1400 | CaseRules::Turkish1400, ..) => {
-                let changed = uca1400().cases.map(c, upper);
-                if changed == c { self.cases_0900.map(c, upper) } else { changed }
-            }
-            (CaseRules::Coded(charset), ..) => Coding::get(charset).case(c, upper),
-            (CaseRules::V900, ..) => self.cases_0900.map(c, upper),
-            (CaseRules::Older | CaseRules::Turkish, ..) => self.cases_older.map(c, upper),
-        }
-    }
-}
-
-/// Whether letters of ASCII have their case as there. MySQL's tables of a few character sets have holes.
-pub(super) fn keeps_ascii_case(rules: CaseRules) -> bool {
-    match rules {
-        CaseRules::Turkish | CaseRules::Turkish1400 => false,
-        CaseRules::Coded(charset) => Coding::get(charset).keeps_ascii_case(),
-        CaseRules::Older | CaseRules::V520 | CaseRules::V900 | CaseRules::V1400 => true,
-    }
+    pub cases_0900: Cases,
+    pub cases_older: Cases,
 }
 
 pub(super) fn tables() -> &'static Tables {
@@ -124,7 +92,7 @@ pub(super) struct Uca520 {
     /// Primary weights.
     pub weights: CharMap,
     /// Where they differ from those of the older collations.
-    cases: Cases,
+    pub cases: Cases,
 }
 
 /// `data/tailorings.bin`: UCA 5.2.0, then the tailorings.

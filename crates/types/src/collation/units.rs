@@ -233,7 +233,7 @@ pub(super) fn general(tables: &Tables, c: char, variant: General) -> u32 {
     match variant {
         _ if code > 0xffff => 0xfffd,
         General::Mysql500 if c == 'ß' => code,
-        General::Lower => tables.case(super::names::CaseRules::Older, c, false).into(),
+        General::Lower => tables.cases_older.map(c, false).into(),
         General::Usual | General::Mysql500 => tables.general.get(code).map_or(code, |w| u32::from(w[0])),
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn rules(id: u16) -> &'static Rules {
     let cell = RULES
         .get(usize::from(id))
         .unwrap_or_else(|| mariadb::position(id).map_or(&RULES[255], |position| &RULES_OF_MARIADB[position]));
-    cell.get_or_init(|| Box::new(Rules::new(super::names::info(id))))
+    cell.get_or_init(|| Box::new(Rules::new(super::by_id::info(id))))
 }
 
 impl Rules {
