@@ -156,7 +156,7 @@ mod tests {
     fn how_a_change_is_made_is_not_told() {
         for (text, told) in [
             ("alter table g drop index ix, algorithm=instant", "alter table g drop index ix"),
-            ("ALTER TABLE g ALGORITHM = INPLACE, ADD c INT, LOCK=NONE", "ALTER TABLE g  ADD c INT"),
+            ("ALTER TABLE g ALGORITHM=INPLACE, ADD c INT, LOCK=NONE", "ALTER TABLE g  ADD c INT"),
             ("create index i2 on h(a) algorithm=copy lock=none", "create index i2 on h(a)"),
             ("DROP INDEX i ON h LOCK DEFAULT ALGORITHM INSTANT", "DROP INDEX i ON h"),
             ("ALTER TABLE t CHANGE algorithm copy INT", "ALTER TABLE t CHANGE algorithm copy INT"),

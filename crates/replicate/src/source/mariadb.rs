@@ -558,7 +558,8 @@ PARTITIONS 4";
         assert!(why("datetime", "datetime /* mariadb-5.3 */", None));
         assert!(why("varchar", "varchar(9)", Some(("utf8mb4_croatian_ci", 608))));
         assert!(why("varchar", "varchar(9)", Some(("utf8mb4_nopad_bin", 1070))));
-        assert!(column_obstacle("varchar", "varchar(9)", Some(("utf8mb4_uca1400_ai_ci", None))).is_some());
+        assert!(column_obstacle("varchar", "varchar(9)", Some(("utf8mb4_uca1400_ai_ci", None))).is_none());
+        assert!(why("varchar", "varchar(9)", Some(("utf8mb4_0900_ai_ci", 255))));
         assert!(!why("varchar", "varchar(9)", Some(("utf8mb4_general_ci", 45))));
         assert!(!why("datetime", "datetime(6)", None) && !why("int", "int(11)", None));
     }

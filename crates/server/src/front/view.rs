@@ -289,6 +289,15 @@ mod tests {
         assert!(question.contains("'utf8mb4_0900_ai_ci'") && question.contains("max_statement_time"));
         let mut row = row("+01:00", "CET", "0");
         row[AHEAD + 1] = Some(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION".to_vec());
+        let connection =
+            AHEAD + SETTINGS.iter().position(|(name, _)| *name == "collation_connection").expect("one");
+        row[connection] = Some(b"utf8mb4_0900_ai_ci".to_vec());
+        assert!(Settings::read(&row, Dialect::MySql).is_ok());
+        assert!(
+            Settings::read(&row, Dialect::MariaDb)
+                .is_err_and(|why| why.contains("another one at the source"))
+        );
+        row[connection] = Some(b"utf8mb4_uca1400_ai_ci".to_vec());
         let settings = Settings::read(&row, Dialect::MariaDb).expect("it is known");
         assert!(settings.set.contains("sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', "));
     }
