@@ -246,6 +246,8 @@ struct Applied {
     key: usize,
     /// It is being copied or catching up: rows may be newer than the position.
     is_lenient: bool,
+    /// Its generated columns, hidden ones too, which events may lack.
+    generated: Vec<usize>,
     /// Its children that are being copied, where the log does not say what becomes of them.
     family: Option<Family>,
 }
@@ -632,7 +634,11 @@ impl Follower {
         match codec {
             Ok((codec, key)) => {
                 let family = self.family_of(name, table);
-                Ok(Target::Table(Box::new(Applied { table: table.clone(), codec, key, is_lenient, family })))
+                let columns = table.def.columns.iter().enumerate();
+                let generated =
+                    columns.filter(|(_, column)| column.generated.is_some()).map(|(at, _)| at).collect();
+                let table = table.clone();
+                Ok(Target::Table(Box::new(Applied { table, codec, key, is_lenient, generated, family })))
             }
             Err(why) => {
                 self.set_aside(name, &why);

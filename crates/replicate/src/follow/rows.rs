@@ -92,7 +92,14 @@ impl Follower {
         let Some(key) = key_of(&table.def) else { return };
         let codec = TableMap::read(&map).map(|map| TableCodec::new(&map, &table.def));
         let Ok(Ok(codec)) = codec else { return };
-        let applied = Applied { table: table.clone(), codec, key, is_lenient: true, family: None };
+        let applied = Applied {
+            table: table.clone(),
+            codec,
+            key,
+            is_lenient: true,
+            generated: Vec::new(),
+            family: None,
+        };
         if let Some(values) = last_key(&applied, kind, &event) {
             self.watch.changed(name, values);
         }
@@ -106,8 +113,10 @@ impl Follower {
     ) -> Result<(), Setback> {
         event.check(&applied.codec)?;
         let (mut before, mut after) = (Image::new(), Image::new());
-        self.run.cascades = !self.logs_cascades && event.checks_foreign_keys;
-        let family = applied.family.as_ref().filter(|_| self.run.cascades);
+        let is_unlogged = !self.logs_cascades && event.checks_foreign_keys;
+        // What is put in the place of rows that are newer than the position deletes these, and takes no children along.
+        self.run.cascades = is_unlogged && !applied.is_lenient;
+        let family = applied.family.as_ref().filter(|_| is_unlogged);
         let mut rows = Rows { follower: self, applied, name, key: Vec::new() };
         while !event.is_empty() {
             event.first_image(&applied.codec, &mut before)?;
@@ -328,7 +337,8 @@ impl Rows<'_> {
         }
         let mut is_same = true;
         let table = self.applied.table.clone();
-        let has_generated = table.def.columns.iter().any(|column| column.generated.is_some());
+        let lacks_generated =
+            self.applied.generated.iter().any(|at| after.get(*at).is_none_or(Option::is_none));
         let (engine, mut failure) = (self.follower.engine.clone(), None);
         let changed = self.modify(self.applied.key, &mut |row, change| {
             is_same = is_row(&row, before, &table.def);
@@ -341,7 +351,7 @@ impl Rows<'_> {
             for (column, value) in after.iter().enumerate().filter(changed) {
                 value.iter().for_each(|value| change.set(column, value));
             }
-            if has_generated {
+            if lacks_generated {
                 let given = after.iter().enumerate();
                 let given: Vec<(usize, Value)> =
                     given.filter_map(|(column, value)| Some((column, value.clone()?.into_owned()))).collect();
