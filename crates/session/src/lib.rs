@@ -89,7 +89,6 @@ mod summaries;
 mod table_locks;
 mod temporary;
 mod through_views;
-mod told;
 mod transaction;
 mod variables;
 mod view;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use avocet_channel::blocking::blocking;
 use avocet_engine::{Privileges, Statement, run_as_statement};
 use avocet_sql::parse::statement::{PurgeLogs, StatementKind, UserName};
+use avocet_sql::parse::text_told;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Collation, Datum};
 
@@ -19,7 +20,6 @@ use super::output::{COUNT, Rowset, text, varchar};
 use super::privileges::needs_one_of;
 use super::run::{Outcome, Text};
 use super::state::{Level, Session};
-use super::told::text_told;
 
 /// Texts are UTF-8 here, whatever the client sent: utf8mb4_general_ci, which all servers know.
 const OF_TEXTS: u16 = 45;
@@ -246,7 +246,7 @@ impl Session {
         let own_text = span.and_then(|span| source.source.get(span)).unwrap_or(source.source);
         let own_text = String::from_utf8_lossy(own_text).trim().trim_end_matches(';').to_owned();
         let account = self.account_name(&UserName::CurrentUser);
-        let own_text = text_told(kind, &own_text, &account.0, &account.1);
+        let own_text = text_told(kind, &own_text, self.settings.sql_mode, (&account.0, &account.1));
         // As from MySQL, a database's own statements are of that database; and one without a word of it has the server's collation, of
         // which nothing else is made.
         let (database, collation_server) = match kind {

@@ -30,6 +30,7 @@ mod query;
 mod refuse;
 mod replica;
 pub mod statement;
+mod told;
 mod walk;
 mod windows;
 
@@ -42,6 +43,7 @@ pub use error::{ParseError, ParseResult};
 pub use keywords::{all_keywords, is_keyword, is_reserved};
 pub use parser::{grow_stack, is_tall, on_stack_for};
 pub use statement::{Statement, StatementKind};
+pub use told::text_told;
 
 use crate::parse::ast::Expr;
 use crate::parse::lexer::Op;
