@@ -173,7 +173,7 @@ fn assigned_column(
     let name = &assignment.column.name;
     let is_other = assignment.table.as_ref().is_some_and(|t| {
         let other_database = t.database.as_ref().is_some_and(|d| d.name != def.database);
-        other_database || !t.name.name.eq_ignore_ascii_case(alias.unwrap_or(&def.name))
+        other_database || t.name.name != alias.unwrap_or(&def.name)
     });
     let column = def.column_or_rowid(name).filter(|_| !is_other);
     column.ok_or_else(|| match &assignment.table {

@@ -3,6 +3,7 @@
 pub(crate) mod alter;
 mod checks;
 mod columns;
+mod comments;
 mod foreign_keys;
 mod functional;
 mod generated;

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use avocet_channel::Interruption;
 use avocet_channel::blocking::blocking;
 use avocet_engine::{Privileges, Statement, run_as_statement};
 use avocet_sql::parse::statement::{PurgeLogs, StatementKind, UserName};
@@ -60,6 +61,23 @@ impl Session {
         Ok(())
     }
 
+    /// Ends what is sent to connections that the same replica had before: it may not know yet that they are gone.
+    fn end_earlier_dumps(&self) {
+        let replicas = self.shared.replicas.lock();
+        let Some(own) = replicas.get(&self.info.connection_id) else { return };
+        let is_same = |other: &Replica| match &*own.uuid {
+            "" => other.server_id == own.server_id,
+            uuid => other.uuid == uuid,
+        };
+        let earlier = replicas.iter().filter(|(id, other)| **id != self.info.connection_id && is_same(other));
+        let earlier: Vec<u32> = earlier.map(|(id, _)| *id).collect();
+        drop(replicas);
+        for id in earlier {
+            // It may have gone by itself.
+            let _ = self.info.connections.kill(id, Interruption::Connection);
+        }
+    }
+
     fn check_replicates(&mut self) -> Result<(), SqlError> {
         let needed = Privileges::REPLICATION_SLAVE;
         let access = self.access();
@@ -72,6 +90,7 @@ impl Session {
     /// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID
     pub(super) fn begin_dumping(&mut self, from: DumpFrom) -> Result<Dumping, SqlError> {
         self.check_replicates()?;
+        self.end_earlier_dumps();
         let Some(log) = self.binary_log() else { return Err(refused("Binary log is not open")) };
         let variable = |names: [&str; 2]| {
             names.iter().find_map(|name| self.user_variables.get(name)).map(|(value, _)| value)
@@ -156,7 +175,7 @@ impl Session {
         match reset {
             LogReset::Done => Ok(Outcome::ok()),
             LogReset::InUse(readers) => Err(ErrorCode::UNKNOWN_ERROR.because(format!(
-                "the binary log is read by {readers} connection(s), which would miss what is committed from now on: stop the replicas first                  (SHOW REPLICAS)"
+                "the binary log is read by {readers} connection(s), which would miss what is committed from now on: stop the replicas first (SHOW REPLICAS)"
             ))),
             LogReset::Stopped => {
                 interrupt.check()?;

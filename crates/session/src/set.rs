@@ -15,8 +15,9 @@ use super::privileges::Need;
 use super::run::{Outcome, Text};
 use super::select::Purpose;
 use super::settings::collation_of;
+use super::sql_mode;
 use super::state::{Characteristics, Level, Session};
-use super::variables::{Effect, Scope, VARIABLES, find, int, known};
+use super::variables::{Effect, Kind, Scope, VARIABLES, find, int, known};
 
 impl Session {
     /// MySQL evaluates all of a SET before it changes anything; a later item does not see an earlier one's value.
@@ -105,6 +106,12 @@ impl Session {
             Some((given, _)) => {
                 let (value, clipped) = variable.accept(&given)?;
                 variable.check_value(&value)?;
+                if let (Kind::SqlMode, Datum::Str(modes)) = (variable.kind, &value)
+                    && sql_mode::is_strict_in_part(sql_mode::flags(modes))
+                {
+                    let error = ErrorCode::SQL_MODE_MERGED.with(&[]);
+                    self.warn(Level::Warning, error.errno, error.message);
+                }
                 if clipped {
                     let given = match given {
                         Datum::UInt(given) => i128::from(given),

@@ -216,7 +216,7 @@ impl Session {
                     text(if column.nullable { "YES" } else { "" }),
                     text("BTREE"),
                     text(""),
-                    text(""),
+                    text(&index.comment),
                     text(if index.invisible { "NO" } else { "YES" }),
                     optional(table.expression_of(part).map(escaped)),
                 ]);
@@ -239,7 +239,7 @@ impl Session {
                     text(if column.nullable { "YES" } else { "" }),
                     text(key.kind.word()),
                     text(""),
-                    text(""),
+                    text(&key.comment),
                     text("YES"),
                     Datum::Null,
                 ]);

@@ -93,6 +93,12 @@ pub fn mysql_bits(text: &str) -> u64 {
     text.split(',').fold(0, |bits, name| bits | bit(name))
 }
 
+/// Whether the modes about dates and division by zero do not go along with strict mode.
+pub fn is_strict_in_part(mode: SqlMode) -> bool {
+    let along = [SqlMode::NO_ZERO_IN_DATE, SqlMode::NO_ZERO_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];
+    along.into_iter().any(|flag| mode.has(flag) != mode.is_strict())
+}
+
 /// The flags of a normalized list.
 pub fn flags(text: &str) -> SqlMode {
     let flag = |name: &str| MODES.iter().find(|(mode, _)| *mode == name).map_or(0, |(_, flag)| *flag);

@@ -371,7 +371,7 @@ impl Session {
         }
         let (settings, info) = (&self.settings, &self.info);
         let context = Arc::get_mut(&mut self.context).expect("nobody else has it");
-        context.statement_time_micros = now;
+        context.begin_statement(now);
         context.time_zone = settings.time_zone;
         context.sql_mode = settings.sql_mode;
         context.div_precision_increment = settings.div_precision_increment;
@@ -385,7 +385,6 @@ impl Session {
         if context.host.is_none() {
             context.host = Some(self.host.0.clone());
         }
-        context.take_warnings();
         let known = &mut context.session;
         if known.version.is_empty() {
             *known = EvalSession {

@@ -8,7 +8,7 @@ use avocet_base::{IndexId, TableId};
 use avocet_types::arrow_map::{ColumnBuilder, datum_at};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, SqlMode, Typer};
-use avocet_types::schema::{ColumnDef, IndexDef, IndexKind, IndexPart, TableDef};
+use avocet_types::schema::{ColumnDef, IndexDef, IndexPart, TableDef};
 use avocet_types::{Collation, IntWidth, SqlType, Value};
 
 use crate::bind::{CatalogView, ColumnStatistics, TableStatistics};
@@ -66,14 +66,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         prefix_len: None,
     });
     let parts: Vec<_> = parts.collect();
-    let index = IndexDef {
-        id: IndexId(1),
-        name: "PRIMARY".into(),
-        kind: IndexKind::Primary,
-        parts,
-        generated: false,
-        invisible: false,
-    };
+    let index = IndexDef { id: IndexId(1), parts, ..IndexDef::primary(&[]) };
     TableDef {
         id: TableId(1),
         database: "test".into(),

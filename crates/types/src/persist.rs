@@ -4,7 +4,7 @@
 //! has none. Enums are a tag byte and their fields; tags are never reused.
 //!
 //! ```text
-//!  table    version u8 = 1 to 9 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
+//!  table    version u8 = 1 to 10 │ id u32 │ database │ name │ columns │ indexes │ collation u16 │ comment
 //!           from version 2: │ foreign keys, from version 3: │ checks,
 //!           from version 4: │ fulltext and spatial keys │ partitioning: text, empty if there is none
 //!           from version 7: │ where blocks have the columns: list of position varint, value │ width u16
@@ -17,11 +17,13 @@
 //!           if zerofill: │ characters u8
 //!  default  0 none │ 1 value │ 2 now │ 3 expression: text (version 3)
 //!           │ 4 dropped (version 9)
-//!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key, 64: invisible) │ parts
+//!  index    id u32 │ name │ kind u8 (128 added: made for a foreign key, 64: invisible,
+//!           32 with a comment: version 10) │ parts │ if it has one: comment
 //!  part     column varint │ descending u8 │ prefix length + 1, or 0: varint
 //!  foreign  name │ child's columns: list of varint │ parent's database │ table │ columns: list
 //!           │ on delete u8 │ on update u8 (0 no action, 1 restrict, 2 cascade, 3 set null, 4 set default)
-//!  fulltext name │ columns: list of varint │ parser: text, empty if there is none; of a SPATIAL key a zero byte
+//!  fulltext name │ columns: list of varint │ parser: text, empty if there is none; of a SPATIAL key a zero byte;
+//!           if there is a comment, a byte 1 and the comment at the end of this text
 //!  check    name │ condition: text │ enforced u8
 //! ```
 //!

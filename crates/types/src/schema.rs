@@ -183,7 +183,15 @@ impl IndexDef {
     pub fn new(name: impl Into<String>, kind: IndexKind, columns: &[usize]) -> Self {
         let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
         let parts = columns.iter().map(part).collect();
-        Self { id: IndexId(0), name: name.into(), kind, parts, generated: false, invisible: false }
+        Self {
+            id: IndexId(0),
+            name: name.into(),
+            kind,
+            parts,
+            generated: false,
+            invisible: false,
+            comment: String::new(),
+        }
     }
 
     pub fn primary(columns: &[usize]) -> Self {
@@ -238,6 +246,7 @@ pub struct KeptKeyDef {
     /// Positions in `TableDef::columns`.
     pub columns: Vec<usize>,
     pub kind: KeptKeyKind,
+    pub comment: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -284,6 +293,7 @@ pub struct IndexDef {
     pub generated: bool,
     /// Kept up to date, but no plan uses it.
     pub invisible: bool,
+    pub comment: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

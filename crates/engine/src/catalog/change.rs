@@ -486,6 +486,7 @@ pub(super) mod tests {
                     name: "f".into(),
                     columns: vec![1],
                     kind: avocet_types::KeptKeyKind::Spatial,
+                    comment: "of c".into(),
                 }],
             },
             Change::SetKept { table: old, partitioning: None, kept_keys: vec![] },

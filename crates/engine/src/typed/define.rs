@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use avocet_base::IndexId;
 use avocet_types::schema::{ColumnDef, DefaultValue, IndexDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Collation, SqlType};
 
@@ -97,14 +96,7 @@ impl NewTable {
                 None => self.unknown = Some((*column).into()),
             }
         }
-        self.def.indexes.push(IndexDef {
-            id: IndexId(0),
-            name: name.into(),
-            kind,
-            parts,
-            generated: false,
-            invisible: false,
-        });
+        self.def.indexes.push(IndexDef { parts, ..IndexDef::new(name, kind, &[]) });
         self
     }
 }

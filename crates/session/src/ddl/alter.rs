@@ -29,7 +29,7 @@ use super::{check_name, checks, columns, functional, generated, how, indexes, ke
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
 use crate::state::{Level, Session};
-use crate::store::Storing;
+use crate::store::{Storing, generates};
 
 /// How many rows a copy has, and how many it is to be without.
 pub(crate) struct CopiedRows {
@@ -253,6 +253,8 @@ impl Session {
         }
         draft.keeps_rows = !how::asks_for_copy(actions) && instant::keeps_rows(&draft, &table.def);
         columns::check(&draft.def)?;
+        self.check_comments(&mut draft.def)?;
+        self.warn_of_duplicate_indexes(&draft.def);
         kept_keys::check_systems(&draft.def, &table.def)?;
         indexes::check_auto(&draft.def)?;
         Ok(draft)
@@ -526,8 +528,8 @@ impl Session {
                 for row in 0..batch.num_rows() {
                     number += 1;
                     let old_value = |at: usize| {
-                        let ty = &old.def.columns[at].ty;
-                        (datum_at(batch.column(at).as_ref(), row, ty).into_owned(), *ty)
+                        let column = &old.def.columns[at];
+                        (datum_at(batch.column(at).as_ref(), row, &column.ty).into_owned(), column)
                     };
                     if let Some(condition) = &draft.left_out {
                         let old_row: Vec<Value> =
@@ -546,7 +548,7 @@ impl Session {
                     }
                     let made = self.copied_row(draft, copy, rules, &old_value, &storing, number);
                     if let Err(error) = made.and_then(|row| bulk.push(txn, &row)) {
-                        failure = Some(error);
+                        failure = Some(of_resequenced(error, copy));
                         return std::ops::ControlFlow::Break(());
                     }
                 }
@@ -556,7 +558,8 @@ impl Session {
                 return Err(error);
             }
         }
-        Ok(CopiedRows { rows: bulk.finish(txn)?, left_out })
+        let rows = bulk.finish(txn).map_err(|error| of_resequenced(error, copy))?;
+        Ok(CopiedRows { rows, left_out })
     }
 
     /// What a row has that had NULL in a column that takes none now; an error in strict mode.
@@ -583,12 +586,12 @@ impl Session {
         }
     }
 
-    fn copied_row(
+    fn copied_row<'a>(
         &mut self,
         draft: &Draft,
         copy: &TableHandle,
         rules: Option<&RowRules>,
-        old_value: &dyn Fn(usize) -> (Value, SqlType),
+        old_value: &dyn Fn(usize) -> (Value, &'a ColumnDef),
         storing: &Storing,
         number: u64,
     ) -> Result<Vec<Value>, SqlError> {
@@ -601,25 +604,39 @@ impl Session {
                 // Computed below, as defaults of new columns are.
                 _ if column.generated.is_some() => Datum::Null,
                 Some(at) => {
-                    let (value, ty) = old_value(*at);
+                    let (value, ColumnDef { ty, auto_increment, .. }) = old_value(*at);
+                    let is_numbered_now = column.auto_increment && !auto_increment;
+                    if value.is_null() && is_numbered_now {
+                        row.push(next_number(copy, column));
+                        continue;
+                    }
                     if value.is_null() && !column.nullable {
-                        row.push(self.instead_of_null(column, &ty, storing, number)?);
+                        row.push(self.instead_of_null(column, ty, storing, number)?);
                         continue;
                     }
                     // A string that is too long counts as data that is cut.
-                    let storing = if ty == column.ty { &unchanged } else { storing };
-                    let stored = self.store(value, &ty, column, storing, number);
-                    stored.map_err(|error| match error.errno {
+                    let storing = if *ty == column.ty { &unchanged } else { storing };
+                    let stored = self.store(value, ty, column, storing, number);
+                    let stored = stored.map_err(|error| match error.errno {
                         1406 if !matches!(column.ty, SqlType::Bit { .. }) => {
                             ErrorCode::WARN_DATA_TRUNCATED.with(&[&column.name, &number])
                         }
                         _ => error,
-                    })?
+                    })?;
+                    match stored {
+                        stored if is_numbered_now && generates(&stored, storing) => next_number(copy, column),
+                        Datum::Int(given @ 1..) if is_numbered_now => {
+                            copy.note_auto_increment(given as u64);
+                            Datum::Int(given)
+                        }
+                        Datum::UInt(given) if is_numbered_now => {
+                            copy.note_auto_increment(given);
+                            Datum::UInt(given)
+                        }
+                        stored => stored,
+                    }
                 }
-                None if column.auto_increment => match column.ty.is_unsigned() {
-                    true => Datum::UInt(copy.reserve_auto_increment(1)),
-                    false => Datum::Int(copy.reserve_auto_increment(1) as i64),
-                },
+                None if column.auto_increment => next_number(copy, column),
                 None => {
                     let value = self.value_for_old_rows(column, storing)?;
                     self.check_zero_of_old_rows(&value, column, storing, number)?;
@@ -674,6 +691,27 @@ impl Session {
         self.conditions.truncate(warnings);
         value
     }
+}
+
+/// The next number of an AUTO_INCREMENT column for a row that is copied.
+fn next_number(copy: &TableHandle, column: &ColumnDef) -> Value {
+    match column.ty.is_unsigned() {
+        true => Datum::UInt(copy.reserve_auto_increment(1)),
+        false => Datum::Int(copy.reserve_auto_increment(1) as i64),
+    }
+}
+
+/// Says of a duplicate entry that it may come from a column's new numbers, if the first key is that column's.
+fn of_resequenced(error: SqlError, copy: &TableHandle) -> SqlError {
+    let first = copy.def.indexes.first().and_then(|key| key.parts.first());
+    if error.errno != ErrorCode::DUP_ENTRY.errno
+        || first.is_none_or(|part| !copy.def.columns[part.column].auto_increment)
+    {
+        return error;
+    }
+    let entry = error.message.trim_start_matches('D');
+    let message = format!("ALTER TABLE causes auto_increment resequencing, resulting in d{entry}");
+    SqlError { message, ..error }
 }
 
 /// What defaults and checks name a column by stays. Asked while all columns have their old names.

@@ -28,7 +28,7 @@ use crate::collect::{Collected, for_each_row};
 use crate::run::Text;
 use crate::select::Purpose;
 use crate::settings::collation_of;
-use crate::state::Session;
+use crate::state::{Level, Session};
 
 /// Of FLOAT(M,D) and DOUBLE(M,D).
 const MOST_DIGITS_OF_REAL: u64 = 255;
@@ -233,6 +233,8 @@ impl Session {
             self.partition(&mut def, by, text)?;
         }
         check(&def)?;
+        self.check_comments(&mut def)?;
+        self.warn_of_duplicate_indexes(&def);
         Ok(def)
     }
 
@@ -244,7 +246,7 @@ impl Session {
     ) -> Result<ColumnDef, SqlError> {
         let name = &spec.name.name;
         check_name(name, ErrorCode::WRONG_COLUMN_NAME)?;
-        let ty = type_of(&spec.ty, name, collation, self.settings.utf8mb4_collation)?;
+        let ty = self.type_of(&spec.ty, name, collation)?;
         let ty = with_srid(ty, spec.srid)?;
         let nullable = spec.nullable.unwrap_or(true) && !spec.primary_key && !spec.auto_increment;
         if spec.primary_key && spec.nullable == Some(true) {
@@ -279,6 +281,26 @@ impl Session {
             column.default = self.column_default(&column, default, text)?;
         }
         Ok(column)
+    }
+
+    /// A column's type. Out of strict mode, a VARCHAR or VARBINARY that is too long for one becomes a TEXT or BLOB.
+    fn type_of(&mut self, spec: &TypeSpec, column: &str, inherited: Collation) -> Result<SqlType, SqlError> {
+        let utf8mb4 = self.settings.utf8mb4_collation;
+        let error = match type_of(spec, column, inherited, utf8mb4) {
+            Err(error) if error.errno == ErrorCode::TOO_BIG_FIELDLENGTH.errno => error,
+            result => return result,
+        };
+        let (from, to) = match spec.name.as_str() {
+            "VARCHAR" | "VARCHARACTER" | "NVARCHAR" => ("VARCHAR", "TEXT"),
+            "VARBINARY" => ("VARBINARY", "BLOB"),
+            _ => return Err(error),
+        };
+        if self.settings.sql_mode.is_strict() {
+            return Err(error);
+        }
+        let ty = type_of(&TypeSpec { name: to.into(), ..spec.clone() }, column, inherited, utf8mb4)?;
+        self.warn(Level::Note, 1246, format!("Converting column '{column}' from {from} to {to}"));
+        Ok(ty)
     }
 
     /// A column's DEFAULT: a constant of the column's type, the current time, or an expression. DEFAULT NULL is no default.
@@ -581,7 +603,9 @@ fn string_type(
         let named = named.unwrap_or(inherited);
         Ok(if spec.binary { binary_of(named) } else { named })
     };
-    let binary_charset = spec.charset.as_deref().is_some_and(|c| c.eq_ignore_ascii_case("binary"));
+    let names_binary = spec.charset.as_deref().is_some_and(|c| c.eq_ignore_ascii_case("binary"));
+    let names_none = spec.charset.is_none() && spec.collation.is_none();
+    let binary_charset = names_binary || names_none && inherited == Collation::BINARY;
     let length = |default: Option<u64>, max: u64| -> Result<u32, SqlError> {
         let len = spec
             .args

@@ -11,6 +11,7 @@ use avocet_types::schema::{ColumnDef, IndexDef, IndexKind, IndexPart, MAX_KEY_BY
 
 use super::functional::{self, Texts};
 use super::{check_name, kept_keys};
+use crate::state::{Level, Session};
 
 const MAX_KEYS: usize = 64;
 const MAX_PARTS: usize = 16;
@@ -115,6 +116,7 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, texts: Texts<'_>) -> Res
     }
     let at = push(def, kind, name.as_deref(), parts)?;
     def.indexes[at].invisible = spec.invisible;
+    def.indexes[at].comment = spec.comment.clone().unwrap_or_default();
     Ok(at)
 }
 
@@ -206,8 +208,7 @@ pub(super) fn push(
         }
     }
     let at = if kind == IndexKind::Primary { 0 } else { def.indexes.len() };
-    def.indexes
-        .insert(at, IndexDef { id: IndexId(0), name, kind, parts, generated: false, invisible: false });
+    def.indexes.insert(at, IndexDef { parts, ..IndexDef::new(name, kind, &[]) });
     Ok(at)
 }
 
@@ -245,6 +246,21 @@ pub(super) fn is_taken(def: &TableDef, name: &str) -> bool {
     let mut names =
         def.indexes.iter().map(|index| &index.name).chain(def.kept_keys.iter().map(|key| &key.name));
     names.any(|taken| names::eq(taken, name))
+}
+
+impl Session {
+    /// Says of new indexes that others have the same parts.
+    pub(super) fn warn_of_duplicate_indexes(&mut self, def: &TableDef) {
+        let same = |a: &IndexDef, b: &IndexDef| !b.generated && a.kind == b.kind && a.parts == b.parts;
+        for (at, index) in def.indexes.iter().enumerate() {
+            let is_new = index.id == IndexId(0) && !index.generated;
+            if is_new && def.indexes[..at].iter().any(|earlier| same(index, earlier)) {
+                let TableDef { database, name, .. } = def;
+                let error = ErrorCode::DUP_INDEX.with(&[&index.name, database, name]);
+                self.warn(Level::Warning, error.errno, error.message);
+            }
+        }
+    }
 }
 
 /// 1280

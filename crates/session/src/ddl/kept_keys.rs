@@ -58,7 +58,8 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec) -> Result<(), SqlError> 
     if indexes::is_taken(def, &name) {
         return Err(ErrorCode::DUP_KEYNAME.with(&[&name]));
     }
-    let key = KeptKeyDef { name, columns, kind };
+    let comment = spec.comment.clone().unwrap_or_default();
+    let key = KeptKeyDef { name, columns, kind, comment };
     if !key.kind.is_spatial() {
         check_key(def, &key)?;
     }

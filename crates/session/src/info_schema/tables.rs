@@ -300,7 +300,7 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                     text(if column.nullable { "YES" } else { "" }),
                     text("BTREE"),
                     text(""),
-                    text(""),
+                    text(&index.comment),
                     text(if index.invisible { "NO" } else { "YES" }),
                     optional(table.expression_of(part).map(escaped)),
                 ]);
@@ -326,7 +326,7 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                     text(if column.nullable { "YES" } else { "" }),
                     text(key.kind.word()),
                     text(""),
-                    text(""),
+                    text(&key.comment),
                     text("YES"),
                     Datum::Null,
                 ]);

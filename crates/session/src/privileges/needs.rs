@@ -466,9 +466,7 @@ impl Needs {
             self.any_on_table(name, Privileges::SELECT | Privileges::UPDATE, "UPDATE");
             self.source(STATEMENT, name, called);
         }
-        let is_called = |table: Option<&Ident>, called: &str| {
-            table.is_none_or(|table| table.name.eq_ignore_ascii_case(called))
-        };
+        let is_called = |table: Option<&Ident>, called: &str| table.is_none_or(|table| table.name == called);
         for (name, called) in &tables {
             for assignment in &update.assignments {
                 if is_called(assignment.table.as_ref().map(|of| &of.name), called) {
@@ -675,8 +673,7 @@ fn stored<'t>(table: &'t TableRef, with: Option<&With>, to: &mut Vec<(&'t Object
         TableRef::Table { name, alias, .. } => {
             let called = alias.as_ref().unwrap_or(&name.name);
             let is_cte = |with: &With| {
-                name.database.is_none()
-                    && with.ctes.iter().any(|cte| cte.name.name.eq_ignore_ascii_case(&name.name.name))
+                name.database.is_none() && with.ctes.iter().any(|cte| cte.name.name == name.name.name)
             };
             if !with.is_some_and(is_cte) {
                 to.push((name, &called.name));
@@ -695,7 +692,7 @@ fn named<'t>(table: &'t TableRef, target: &ObjectName, to: &mut Vec<&'t ObjectNa
     match table {
         TableRef::Table { name, alias, .. } => {
             let called = alias.as_ref().unwrap_or(&name.name);
-            if called.name.eq_ignore_ascii_case(&target.name.name) {
+            if called.name == target.name.name {
                 to.push(name);
             }
         }

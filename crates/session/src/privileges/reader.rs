@@ -217,17 +217,15 @@ impl<'n, 'q> Reader<'n, 'q> {
 
     fn table(&mut self, name: &'q ObjectName, alias: Option<&'q Ident>, locking: &'q [LockClause]) {
         let called = alias.unwrap_or(&name.name);
-        let is_cte =
-            |(cte, _): &&(&str, _)| name.database.is_none() && cte.eq_ignore_ascii_case(&name.name.name);
+        let is_cte = |(cte, _): &&(&str, _)| name.database.is_none() && **cte == *name.name.name;
         if let Some((_, columns)) = self.ctes.iter().rev().find(is_cte) {
             let rows = Rows::Derived(columns.clone());
             return self.needs.reads.source(self.block, &called.name, rows);
         }
         self.needs.read(name);
         self.needs.source(self.block, name, &called.name);
-        let is_locked = |lock: &LockClause| {
-            lock.of.is_empty() || lock.of.iter().any(|of| of.name.name.eq_ignore_ascii_case(&called.name))
-        };
+        let is_locked =
+            |lock: &LockClause| lock.of.is_empty() || lock.of.iter().any(|of| of.name.name == called.name);
         if locking.iter().filter(|lock| lock.exclusive).any(is_locked) {
             self.needs.lock_rows(name);
         }

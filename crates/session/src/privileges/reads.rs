@@ -182,7 +182,7 @@ impl Source {
             (Some(_), Rows::Derived(_)) => false,
             (None, _) => true,
         };
-        database && column.table.as_ref().is_none_or(|table| table.eq_ignore_ascii_case(&self.called))
+        database && column.table.as_ref().is_none_or(|table| **table == *self.called)
     }
 
     /// Whether a derived table is known to have a column.

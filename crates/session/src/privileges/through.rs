@@ -223,7 +223,7 @@ fn stored(from: &[TableRef], called: &str) -> Option<(String, String)> {
     from.iter().find_map(|table| match table {
         TableRef::Table { name, alias, .. } => {
             let own = alias.as_ref().unwrap_or(&name.name);
-            let database = name.database.as_ref().filter(|_| own.name.eq_ignore_ascii_case(called))?;
+            let database = name.database.as_ref().filter(|_| own.name == called)?;
             Some((database.name.clone(), name.name.name.clone()))
         }
         TableRef::Derived { .. } => None,

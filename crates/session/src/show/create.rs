@@ -34,7 +34,8 @@ pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Q
             _ => String::new(),
         };
         let columns = columns.join(",");
-        format!("  {} KEY {} ({columns}){parser}", key.kind.word(), quote(&key.name))
+        let comment = key_comment(&key.comment);
+        format!("  {} KEY {} ({columns}){comment}{parser}", key.kind.word(), quote(&key.name))
     });
     let lines: Vec<String> = columns.chain(indexes).chain(kept).chain(keys).chain(checks).collect();
     sql.push_str(&lines.join(",\n"));
@@ -93,6 +94,10 @@ pub(super) fn create_database(
         quotes.quote(name),
         info.charset.name()
     )
+}
+
+fn key_comment(comment: &str) -> String {
+    if comment.is_empty() { String::new() } else { format!(" COMMENT {}", string(comment)) }
 }
 
 fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> String {
@@ -192,10 +197,11 @@ fn index_line(index: &IndexDef, table: &TableDef, quotes: Quotes) -> String {
         .collect();
     let parts = parts.join(",");
     let hidden = if index.invisible { " /*!80000 INVISIBLE */" } else { "" };
+    let comment = key_comment(&index.comment);
     match index.kind {
-        IndexKind::Primary => format!("  PRIMARY KEY ({parts})"),
-        IndexKind::Unique => format!("  UNIQUE KEY {} ({parts}){hidden}", quote(&index.name)),
-        IndexKind::Secondary => format!("  KEY {} ({parts}){hidden}", quote(&index.name)),
+        IndexKind::Primary => format!("  PRIMARY KEY ({parts}){comment}"),
+        IndexKind::Unique => format!("  UNIQUE KEY {} ({parts}){comment}{hidden}", quote(&index.name)),
+        IndexKind::Secondary => format!("  KEY {} ({parts}){comment}{hidden}", quote(&index.name)),
     }
 }
 

@@ -117,8 +117,7 @@ impl Binder<'_> {
     fn named_table(&mut self, name: &ast::ObjectName, alias: Option<&Ident>) -> Result<Bound, SqlError> {
         let shown: Arc<str> = alias.map_or(name.name.name.as_str(), |a| a.name.as_str()).into();
         if name.database.is_none()
-            && let Some(cte) =
-                self.ctes.iter().rev().find(|c| c.name.eq_ignore_ascii_case(&name.name.name)).cloned()
+            && let Some(cte) = self.ctes.iter().rev().find(|c| *c.name == *name.name.name).cloned()
         {
             self.check_recursion(&cte)?;
             self.grow_by(cte.levels, cte.queries)?;
@@ -171,7 +170,7 @@ impl Binder<'_> {
     /// Whether the block can have one more table, of this name.
     pub(super) fn check_next(&mut self, name: &str, database: Option<&str>) -> Result<(), SqlError> {
         let tables = &self.block().tables;
-        if tables.iter().any(|t| t.name.eq_ignore_ascii_case(name) && t.database.as_deref() == database) {
+        if tables.iter().any(|t| *t.name == *name && t.database.as_deref() == database) {
             return Err(ErrorCode::NONUNIQ_TABLE.with(&[&name]));
         }
         if tables.len() == MOST_TABLES {

@@ -199,7 +199,7 @@ impl ViewTarget {
             ExprKind::Column { database, table, column }
             | ExprKind::InsertedValue { database, table, column }
             | ExprKind::DefaultOf { database, table, column } => {
-                let is_own = table.as_ref().is_none_or(|table| table.name.eq_ignore_ascii_case(view));
+                let is_own = table.as_ref().is_none_or(|table| table.name == *view);
                 if let Some(own) = self.column(column).filter(|_| is_own) {
                     if let Some(table) = table {
                         table.name.clone_from(&self.table.name);

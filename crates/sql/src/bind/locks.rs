@@ -31,7 +31,7 @@ pub fn apply(clauses: &[LockClause], body: &mut QueryBody) -> Result<(), SqlErro
         }
         for name in &clause.of {
             let shown = &name.name.name;
-            let mut is_found = others.iter().any(|alias| alias.eq_ignore_ascii_case(shown));
+            let mut is_found = others.iter().any(|alias| **alias == **shown);
             for scan in scans.iter_mut().filter(|scan| is_meant(name, scan)) {
                 put(scan, lock)?;
                 is_found = true;
@@ -60,7 +60,7 @@ fn is_meant(name: &ObjectName, (shown, scan): &Shown<'_>) -> bool {
         None => (&scan.table.database, &scan.alias),
     };
     let same_database = name.database.as_ref().is_none_or(|of| of.name == *database);
-    same_database && name.name.name.eq_ignore_ascii_case(alias)
+    same_database && *name.name.name == **alias
 }
 
 /// A scan, and the view of the block through which it is read.

@@ -96,7 +96,7 @@ impl Binder<'_> {
         }
         let mut ctes = Vec::with_capacity(with.ctes.len());
         for cte in &with.ctes {
-            if with.ctes.iter().filter(|c| c.name.name.eq_ignore_ascii_case(&cte.name.name)).count() > 1 {
+            if with.ctes.iter().filter(|c| c.name.name == cte.name.name).count() > 1 {
                 return Err(ErrorCode::NONUNIQ_TABLE.with(&[&cte.name.name]));
             }
             ctes.push(self.cte(cte, with.recursive)?);

@@ -224,18 +224,14 @@ pub(super) fn mentions(body: &ast::QueryBody, name: &str) -> bool {
         ast::QueryBody::Select(select) => select.from.iter().any(|table| table_mentions(table, name)),
         ast::QueryBody::SetOperation { left, right, .. } => mentions(left, name) || mentions(right, name),
         ast::QueryBody::Values(_) | ast::QueryBody::JsonTable(_) => false,
-        ast::QueryBody::Table(table) => {
-            table.database.is_none() && table.name.name.eq_ignore_ascii_case(name)
-        }
+        ast::QueryBody::Table(table) => table.database.is_none() && table.name.name == name,
         ast::QueryBody::Parenthesized(query) => mentions(&query.body, name),
     }
 }
 
 fn table_mentions(table: &ast::TableRef, name: &str) -> bool {
     match table {
-        ast::TableRef::Table { name: table, .. } => {
-            table.database.is_none() && table.name.name.eq_ignore_ascii_case(name)
-        }
+        ast::TableRef::Table { name: table, .. } => table.database.is_none() && table.name.name == name,
         ast::TableRef::Derived { query, .. } => mentions(&query.body, name),
         ast::TableRef::Join(join) => table_mentions(&join.left, name) || table_mentions(&join.right, name),
     }

@@ -206,8 +206,7 @@ pub struct ColumnName<'a> {
 
 impl ColumnName<'_> {
     pub fn fits(&self, table: &ScopeTable) -> bool {
-        // Table names and aliases are case-sensitive in MySQL where its file system is; ours never are.
-        self.table.is_none_or(|name| table.name.eq_ignore_ascii_case(name))
+        self.table.is_none_or(|name| *table.name == *name)
             && self
                 .database
                 .is_none_or(|name| table.database.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(name)))

@@ -81,9 +81,16 @@ impl Binder<'_> {
         let mut having = ast.having.as_ref().map(|expr| self.condition(expr)).transpose()?;
 
         self.block().clause = Clause::Order;
+        let before = (self.block().subqueries.len(), self.block().window_functions.len());
         let mut order = self.order_keys(order_by, &items)?;
 
         let grouped = !keys.is_empty() || !self.block().aggregates.is_empty();
+        if grouped && keys.is_empty() {
+            // One row has no order; what it was asked for need not be of groups then.
+            order.clear();
+            self.block().subqueries.truncate(before.0);
+            self.block().window_functions.truncate(before.1);
+        }
         self.check_member_block(grouped)?;
         let aggregation = if grouped {
             let mut grouping = Grouping::new(self, keys, filter.as_ref(), ast.rollup)?;

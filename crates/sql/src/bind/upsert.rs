@@ -57,7 +57,7 @@ impl<'i> UpsertNames<'i> {
     /// Checks the alias of the new row.
     pub fn new(insert: &'i Insert, table: &'i TableDef, targets: &'i [usize]) -> Result<Self, SqlError> {
         if let Some((alias, columns)) = &insert.row_alias {
-            if alias.name.eq_ignore_ascii_case(&table.name) {
+            if alias.name == table.name {
                 return Err(ErrorCode::NONUNIQ_TABLE.with(&[&alias.name]));
             }
             if !columns.is_empty() && columns.len() != targets.len() {
@@ -241,7 +241,7 @@ impl<'i> UpsertNames<'i> {
         column: &Ident,
     ) -> Result<Option<String>, SqlError> {
         let Some((alias, names)) = &self.insert.row_alias else { return Ok(None) };
-        let is_named = table.is_some_and(|table| table.name.eq_ignore_ascii_case(&alias.name));
+        let is_named = table.is_some_and(|table| table.name == alias.name);
         if database.is_some() || (table.is_some() && !is_named) {
             return Ok(None);
         }
@@ -262,9 +262,7 @@ impl<'i> UpsertNames<'i> {
 
     fn is_in_table(&self, name: &Expr) -> bool {
         let ExprKind::Column { database, table, column } = &name.kind else { return false };
-        let fits = |name: &Option<Ident>, own: &str| {
-            name.as_ref().is_none_or(|name| name.name.eq_ignore_ascii_case(own))
-        };
+        let fits = |name: &Option<Ident>, own: &str| name.as_ref().is_none_or(|name| name.name == own);
         fits(database, &self.table.database)
             && fits(table, &self.table.name)
             && self.table.column(&column.name).is_some()
@@ -298,7 +296,7 @@ fn is_same_name(a: &ExprKind, b: &ExprKind) -> bool {
     let ExprKind::Column { database, table, column } = a else { return false };
     let ExprKind::Column { database: database_b, table: table_b, column: column_b } = b else { return false };
     let same = |a: &Option<Ident>, b: &Option<Ident>| match (a, b) {
-        (Some(a), Some(b)) => a.name.eq_ignore_ascii_case(&b.name),
+        (Some(a), Some(b)) => a.name == b.name,
         (None, None) => true,
         _ => false,
     };

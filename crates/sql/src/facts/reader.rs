@@ -125,7 +125,7 @@ impl<'f, 'q> Reader<'f, 'q> {
             TableRef::Table { name, alias, hints: _ } => {
                 self.table(name, alias.as_ref());
                 let called = alias.as_ref().unwrap_or(&name.name);
-                let is_meant = |target: &&Ident| target.name.eq_ignore_ascii_case(&called.name);
+                let is_meant = |target: &&Ident| target.name == called.name;
                 if !self.is_cte(name) && assigned.is_none_or(|tables| tables.iter().any(is_meant)) {
                     self.facts.writes_as(name, alias.as_ref());
                 }
@@ -145,7 +145,7 @@ impl<'f, 'q> Reader<'f, 'q> {
             TableRef::Table { name, alias, hints: _ } => {
                 self.table(name, alias.as_ref());
                 let called = alias.as_ref().unwrap_or(&name.name);
-                let is_meant = |target: &ObjectName| target.name.name.eq_ignore_ascii_case(&called.name);
+                let is_meant = |target: &ObjectName| target.name.name == called.name;
                 if targets.is_empty() || targets.iter().any(is_meant) {
                     self.facts.writes_as(name, alias.as_ref());
                 }
@@ -170,7 +170,7 @@ impl<'f, 'q> Reader<'f, 'q> {
     }
 
     fn is_cte(&self, name: &ObjectName) -> bool {
-        name.database.is_none() && self.ctes.iter().any(|cte| cte.eq_ignore_ascii_case(&name.name.name))
+        name.database.is_none() && self.ctes.iter().any(|cte| **cte == *name.name.name)
     }
 
     fn table(&mut self, name: &'q ObjectName, alias: Option<&Ident>) {

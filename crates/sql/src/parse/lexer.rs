@@ -287,6 +287,8 @@ impl<'a> Scanner<'a> {
                 self.at += 3 + digits;
                 return Ok(());
             }
+            self.at = self.end_of_later_version().ok_or(start)?;
+            return Ok(());
         }
         let body = &self.source[self.at + 2..];
         let end = body.windows(2).position(|w| w == b"*/").ok_or(start)?;
@@ -295,6 +297,21 @@ impl<'a> Scanner<'a> {
         }
         self.at += 2 + end + 2;
         Ok(())
+    }
+
+    /// Behind a comment for a later version, which may have comments inside.
+    fn end_of_later_version(&self) -> Option<usize> {
+        let find = |from: usize, marks: &[&[u8]]| {
+            (from..self.source.len()).find(|at| marks.iter().any(|mark| self.source[*at..].starts_with(mark)))
+        };
+        let mut at = self.at + 3;
+        loop {
+            at = find(at, &[b"/*", b"*/"])?;
+            if self.source[at] == b'*' {
+                return Some(at + 2);
+            }
+            at = find(at + 2, &[b"*/"])? + 2;
+        }
     }
 
     /// Whether the token before is a word that hints may follow.
@@ -568,7 +585,7 @@ mod tests {
         assert_eq!(kinds("1 -- one\n# two\n/* three */"), [TokenKind::Integer(1)]);
         assert_eq!(kinds("1--1").len(), 4, "-- without a blank is two minus signs");
         assert_eq!(
-            kinds("/*!40101 7 */ /*!99999 8 */ /*! 9 */"),
+            kinds("/*!40101 7 */ /*!99999 8 /* 6 */ 5 */ /*! 9 */"),
             [TokenKind::Integer(7), TokenKind::Integer(9)]
         );
         assert_eq!(kinds("1 /* open"), [TokenKind::Integer(1), TokenKind::Invalid]);

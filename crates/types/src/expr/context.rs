@@ -262,6 +262,13 @@ impl EvalContext {
         }
     }
 
+    /// Forgets what the statement before had: its warnings, and where its calls of RAND(seed) were.
+    pub fn begin_statement(&mut self, now_micros: i64) {
+        self.statement_time_micros = now_micros;
+        self.take_warnings();
+        self.seeded.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Whether the statement goes on: what takes long asks now and then.
     pub fn check(&self) -> EvalResult<()> {
         self.host.as_ref().map_or(Ok(()), |host| host.check())

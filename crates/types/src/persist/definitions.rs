@@ -30,14 +30,20 @@ pub(super) const WITH_STORED_COLUMNS: u8 = 7;
 pub(super) const WITH_ZEROFILL: u8 = 8;
 /// The defaults of columns that may be NULL were dropped.
 pub(super) const WITH_DROPPED_DEFAULTS: u8 = 9;
+/// Indexes and other keys have comments.
+pub(super) const WITH_KEY_COMMENTS: u8 = 10;
 
 /// Where a FULLTEXT key has its parser's name, which has no such byte.
 const SPATIAL: &str = "\0";
+/// Between the kind of such a key, or its parser's name, and its comment.
+const COMMENT: char = '\u{1}';
 
 /// Beside the kind of an index that was made for a foreign key.
 const GENERATED: u8 = 0x80;
 /// Beside the kind of an index that no plan uses.
 const INVISIBLE: u8 = 0x40;
+/// Beside the kind of an index that has a comment, which stands behind its parts.
+const COMMENTED: u8 = 0x20;
 
 impl TableDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
@@ -72,9 +78,16 @@ impl TableDef {
         }
     }
 
+    fn has_key_comments(&self) -> bool {
+        let of_indexes = self.indexes.iter().map(|index| &index.comment);
+        of_indexes.chain(self.kept_keys.iter().map(|key| &key.comment)).any(|comment| !comment.is_empty())
+    }
+
     /// The lowest that has all of it.
     fn version(&self) -> u8 {
-        if self.columns.iter().any(|column| matches!(column.default, Some(DefaultValue::Dropped))) {
+        if self.has_key_comments() {
+            WITH_KEY_COMMENTS
+        } else if self.columns.iter().any(|column| matches!(column.default, Some(DefaultValue::Dropped))) {
             WITH_DROPPED_DEFAULTS
         } else if self.columns.iter().any(|column| column.zerofill.is_some()) {
             WITH_ZEROFILL
@@ -99,7 +112,7 @@ impl TableDef {
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "table definition";
         let version = from.u8(WHAT)?;
-        if !(PLAIN..=WITH_DROPPED_DEFAULTS).contains(&version) {
+        if !(PLAIN..=WITH_KEY_COMMENTS).contains(&version) {
             return Err(from.malformed("version of a table definition"));
         }
         let mut table = Self {
@@ -249,13 +262,18 @@ impl IndexDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
         to.put_u32(self.id.0);
         to.put_str(&self.name);
-        let flags = if self.generated { GENERATED } else { 0 } | if self.invisible { INVISIBLE } else { 0 };
-        to.put_u8(self.kind as u8 | flags);
+        let flags =
+            [(GENERATED, self.generated), (INVISIBLE, self.invisible), (COMMENTED, !self.comment.is_empty())];
+        let set = flags.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag);
+        to.put_u8(set.fold(self.kind as u8, |byte, flag| byte | flag));
         put_list(&self.parts, to, |part, to| {
             to.put_varint(part.column as u64);
             to.put_u8(part.descending.into());
             to.put_varint(part.prefix_len.map_or(0, |len| u64::from(len) + 1));
         });
+        if !self.comment.is_empty() {
+            to.put_str(&self.comment);
+        }
     }
 
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -264,9 +282,9 @@ impl IndexDef {
         let name = from.str(WHAT)?.to_owned();
         let kinds = [IndexKind::Primary, IndexKind::Unique, IndexKind::Secondary];
         let tag = from.u8(WHAT)?;
-        let (generated, invisible) = (tag & GENERATED != 0, tag & INVISIBLE != 0);
-        let kind =
-            kinds.get(usize::from(tag & !(GENERATED | INVISIBLE))).copied().ok_or(from.malformed(WHAT))?;
+        let is_set = |flag: u8| tag & flag != 0;
+        let kind = usize::from(tag & !(GENERATED | INVISIBLE | COMMENTED));
+        let kind = kinds.get(kind).copied().ok_or(from.malformed(WHAT))?;
         let parts = list(from, |from| {
             let column = from.varint(WHAT)? as usize;
             let descending = flag(from)?;
@@ -274,7 +292,9 @@ impl IndexDef {
             let prefix_len = prefix_len.map_err(|_| from.malformed(WHAT))?;
             Ok(IndexPart { column, descending, prefix_len })
         })?;
-        Ok(Self { id, name, kind, parts, generated, invisible })
+        let comment = if is_set(COMMENTED) { from.str(WHAT)?.to_owned() } else { String::new() };
+        let (generated, invisible) = (is_set(GENERATED), is_set(INVISIBLE));
+        Ok(Self { id, name, kind, parts, generated, invisible, comment })
     }
 }
 
@@ -311,23 +331,28 @@ impl KeptKeyDef {
     pub fn encode(&self, to: &mut Vec<u8>) {
         to.put_str(&self.name);
         put_list(&self.columns, to, |column, to| to.put_varint(*column as u64));
-        to.put_str(match &self.kind {
+        let kind = match &self.kind {
             KeptKeyKind::Fulltext { parser } => parser.as_deref().unwrap_or_default(),
             KeptKeyKind::Spatial => SPATIAL,
-        });
+        };
+        match &*self.comment {
+            "" => to.put_str(kind),
+            comment => to.put_str(&format!("{kind}{COMMENT}{comment}")),
+        }
     }
 
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "key without entries";
-        Ok(Self {
-            name: from.str(WHAT)?.to_owned(),
-            columns: list(from, |from| from.varint(WHAT).map(|column| column as usize))?,
-            kind: match from.str(WHAT)? {
-                SPATIAL => KeptKeyKind::Spatial,
-                "" => KeptKeyKind::Fulltext { parser: None },
-                parser => KeptKeyKind::Fulltext { parser: Some(parser.to_owned()) },
-            },
-        })
+        let name = from.str(WHAT)?.to_owned();
+        let columns = list(from, |from| from.varint(WHAT).map(|column| column as usize))?;
+        let kind = from.str(WHAT)?;
+        let (kind, comment) = kind.split_once(COMMENT).unwrap_or((kind, ""));
+        let kind = match kind {
+            SPATIAL => KeptKeyKind::Spatial,
+            "" => KeptKeyKind::Fulltext { parser: None },
+            parser => KeptKeyKind::Fulltext { parser: Some(parser.to_owned()) },
+        };
+        Ok(Self { name, columns, kind, comment: comment.to_owned() })
     }
 }
 

@@ -109,6 +109,7 @@ fn tables_round_trip() {
         name: "f".into(),
         columns: vec![9, 8],
         kind: KeptKeyKind::Fulltext { parser: Some("ngram".into()) },
+        comment: String::new(),
     };
     let searched = TableDef { kept_keys: vec![fulltext], ..without.clone() };
     let partitioned = TableDef { partitioning: Some("HASH (`c`)".into()), ..table() };
