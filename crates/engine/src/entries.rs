@@ -8,7 +8,7 @@ use avocet_storage::index::{Direction, Lookup, ScanScratch};
 use avocet_storage::relation::pin;
 use avocet_storage::rows::RowLatch;
 use avocet_storage::version::StaleEntry;
-use avocet_types::RowRef;
+use avocet_types::{Datum, RowRef};
 
 use crate::buffers::ReadScratch;
 use crate::error::{EngineError, Result};
@@ -143,12 +143,16 @@ pub(crate) fn key_text(table: &TableHandle, index: usize, row: &RowRef<'_>) -> S
             text.push(b'-');
         }
         let ty = &table.def.columns[part.column].ty;
-        avocet_types::text::write_text(
-            &row.get(part.column),
-            ty,
-            avocet_types::temporal::TimeZone::UTC,
-            &mut text,
-        );
+        let value = row.get(part.column);
+        let value = match (&value, part.prefix_len) {
+            (Datum::Str(whole), Some(len)) => {
+                let end = whole.char_indices().nth(len as usize).map_or(whole.len(), |(end, _)| end);
+                Datum::Str(whole[..end].into())
+            }
+            (Datum::Bytes(whole), Some(len)) => Datum::Bytes(whole[..whole.len().min(len as usize)].into()),
+            _ => value,
+        };
+        avocet_types::text::write_text(&value, ty, avocet_types::temporal::TimeZone::UTC, &mut text);
     }
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -161,7 +165,6 @@ fn newest_image(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> bool {
     matches!(row.release(buf), Ok(true))
 }
 
-/// Whether a part of the row's key is NULL.
 /// Whether a row is there, with this key in its newest version.
 pub(crate) fn newest_has_key(table: &TableHandle, index: usize, id: RowId, key: &[u8]) -> bool {
     let (mut buf, mut entry) = (RowBuf::default(), Vec::new());

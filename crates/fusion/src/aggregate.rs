@@ -325,6 +325,7 @@ impl Lowerer {
             ordered: !aggregate.order_by.is_empty(),
             order_follows_text: follows || apart,
             most: usize::try_from(self.context.group_concat_max_len).unwrap_or(usize::MAX),
+            charset: aggregate.concat_charset(&text),
         };
         let descending = aggregate.order_by.iter().map(|(_, descending)| *descending).collect();
         let function = GroupConcat::create(how, descending, self.context.clone());

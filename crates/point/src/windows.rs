@@ -268,6 +268,7 @@ impl WindowPlan {
                     distinct: false,
                     order_by: Vec::new(),
                     separator: "".into(),
+                    of_bytes: false,
                 };
                 let ty: SqlType = carried.columns[function.id].ty;
                 let compile = |expr: &Expr| Ok(RowProgram::compile(expr)?);

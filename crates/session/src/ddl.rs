@@ -150,6 +150,7 @@ impl Session {
             Some(name) => name.name.clone(),
             None => self.current_database()?.to_owned(),
         };
+        check_name(&name, ErrorCode::WRONG_DB_NAME)?;
         if info_schema::is_open(&name) {
             return Err(self.database_denied(&name));
         }
@@ -264,13 +265,16 @@ impl Session {
         self.commit().await?;
         if self.logs_definitions() {
             let quotes = Quotes::of(self.settings.sql_mode);
-            tell_as(Some(&def.database), vec![create_table_text(&def, auto_increment.unwrap_or(1), quotes)]);
+            tell_as(
+                Some(&def.database),
+                vec![create_table_text(&def, auto_increment.unwrap_or(1), quotes, self.settings.time_zone)],
+            );
         }
         blocking(|| {
             self.info.interrupt.check()?;
             Ok::<_, SqlError>(filled.publish(&def, inserted, auto_increment, checks, wait)?)
         })?;
-        let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
+        let info = format!("Records: {inserted}  Duplicates: 0  Warnings: {}", self.condition_count());
         Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
     }
 
@@ -334,7 +338,7 @@ impl Session {
         // The one that it is like may be there in this session alone.
         if self.logs_definitions() && self.temporary.has(&like_database, &like_name) {
             let quotes = Quotes::of(self.settings.sql_mode);
-            tell_as(Some(&def.database), vec![create_table_text(&def, 1, quotes)]);
+            tell_as(Some(&def.database), vec![create_table_text(&def, 1, quotes, self.settings.time_zone)]);
         }
         blocking(|| self.shared.engine.create_table_with(def, None, checks, wait))?;
         Ok(Outcome::ok())

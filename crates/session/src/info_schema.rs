@@ -3,6 +3,7 @@
 
 mod accounts;
 mod clients;
+mod collations;
 mod digests;
 mod grants;
 mod innodb;
@@ -67,6 +68,9 @@ fn all() -> &'static [Virtual] {
                 let mut def = shape.table_def();
                 def.id = TableId(LAST_ID - at as u32);
                 schema.clone_into(&mut def.database);
+                if schema == NAME {
+                    collations::apply(&mut def);
+                }
                 Virtual { def: Arc::new(def), fill }
             })
             .collect()

@@ -12,6 +12,7 @@ use avocet_types::expr::RowProgram;
 use avocet_types::schema::{ColumnDef, DefaultValue, IndexKind, TableDef};
 use avocet_types::{Collation, Datum, LobSize, SqlType, Value};
 
+use super::info_schema;
 use super::run::{Outcome, Text};
 use super::state::Session;
 
@@ -37,6 +38,11 @@ pub(super) fn optional(value: Option<impl Into<String>>) -> Value {
 pub(super) const fn varchar(len: u32) -> SqlType {
     SqlType::VarChar { len, collation: SYSTEM }
 }
+
+/// `utf8mb3_bin`, of names of databases and tables.
+pub(super) const FILE_NAMES: Collation = Collation(83);
+
+pub(super) const FILE_NAME: SqlType = SqlType::VarChar { len: 64, collation: FILE_NAMES };
 
 pub(super) const LONG_TEXT: SqlType = SqlType::Text { size: LobSize::Long, collation: SYSTEM };
 pub(super) const COUNT: SqlType = SqlType::BIGINT_UNSIGNED;
@@ -66,9 +72,10 @@ impl Rowset {
         TableDef { default_collation: SYSTEM, ..def }
     }
 
-    /// Keeps the rows whose column matches a LIKE pattern, case-insensitively.
+    /// Keeps the rows whose column matches a LIKE pattern.
     pub fn retain_like(&mut self, column: usize, pattern: &str) {
-        let pattern = LikePattern::new(pattern, Some('\\'), Collation::UTF8MB4_GENERAL_CI);
+        let collation = self.columns[column].1.collation().unwrap_or(SYSTEM);
+        let pattern = LikePattern::new(pattern, Some('\\'), collation);
         self.rows.retain(|row| match &row[column] {
             Datum::Str(value) => pattern.matches(value),
             _ => false,
@@ -87,6 +94,10 @@ impl Session {
     ) -> Result<(), SqlError> {
         match filter {
             ShowFilter::None => {}
+            // The one schema whose name has no case.
+            ShowFilter::Like(pattern) if info_schema::is_schema(pattern) => {
+                rows.retain_like(column, &pattern.to_lowercase());
+            }
             ShowFilter::Like(pattern) => rows.retain_like(column, pattern),
             ShowFilter::Where(condition) => {
                 let table = Arc::new(rows.table_def());

@@ -6,7 +6,7 @@ use avocet_channel::{OutputColumn, ResultSink};
 use avocet_point::Refusal;
 use avocet_sql::parse::ast::Ident;
 use avocet_sql::parse::statement::{PrepareSource, StatementKind};
-use avocet_sql::parse::{on_stack_for, parse};
+use avocet_sql::parse::{on_stack_for, parse_of_client};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::names;
 use avocet_types::{Datum, SqlType, Value};
@@ -28,7 +28,8 @@ impl Session {
             held.resize(size.parsed(), STATEMENT)?;
         }
         self.shared.counters.add(Counter::StatementsParsed);
-        let mut statements = parse(sql.as_bytes(), self.settings.sql_mode)?;
+        let mut statements =
+            parse_of_client(sql.as_bytes(), self.settings.sql_mode, self.settings.client_charset)?;
         let statement = statements.swap_remove(0);
         if !statements.is_empty() {
             return Err(ErrorCode::PARSE_ERROR.with(&[&sql.chars().take(80).collect::<String>(), &1]));

@@ -303,9 +303,9 @@ impl Session {
                 return Ok(());
             }
         }
-        let is_long = sql.len() > TEXT_IN_PLACE;
+        let (is_long, client) = (sql.len() > TEXT_IN_PLACE, self.settings.client_charset);
         self.shared.counters.add(Counter::StatementsParsed);
-        let statements = match blocking_if(is_long, || parse_up_to_error(sql.as_bytes(), mode)) {
+        let statements = match blocking_if(is_long, || parse_up_to_error(sql.as_bytes(), mode, client)) {
             Ok(statements) => statements,
             Err(error) => {
                 self.clear_conditions();

@@ -141,6 +141,9 @@ impl Session {
         {
             return self.set_next_transaction(of);
         }
+        if let Some(of) = characteristic(name, &value) {
+            self.forget_next(of);
+        }
         self.put_session_variable(position, value).await
     }
 
@@ -274,8 +277,19 @@ impl Session {
             put("transaction_read_only", Datum::Int(read_only.into()));
             put("tx_read_only", Datum::Int(read_only.into()));
         }
+        if scope == VariableScope::Session {
+            self.forget_next(Characteristics { level, read_only });
+        }
         self.refresh();
         Ok(())
+    }
+
+    /// What is set for all transactions goes for the next one, too, whatever was set for that one alone.
+    fn forget_next(&mut self, of: Characteristics) {
+        if !self.in_transaction() {
+            self.next.level = self.next.level.filter(|_| of.level.is_none());
+            self.next.read_only = self.next.read_only.filter(|_| of.read_only.is_none());
+        }
     }
 
     fn set_next_transaction(&mut self, of: Characteristics) -> Result<(), SqlError> {

@@ -15,10 +15,11 @@ use avocet_sql::parse::ast::{Ident, ObjectName};
 use avocet_sql::parse::statement::{Show, ShowFilter, ShowKind};
 use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::TimeZone;
 use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
 
 use super::info_schema::{self, status_of};
-use super::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
+use super::output::{COUNT, FILE_NAME, LONG_TEXT, Rowset, optional, text, varchar};
 use super::privileges::Access;
 use super::run::{Outcome, Text};
 use super::state::Session;
@@ -53,7 +54,9 @@ impl Session {
             ShowKind::Databases => Ok(self.show_databases()),
             ShowKind::Tables { database, full } => self.show_tables(database.as_ref(), *full),
             ShowKind::TableStatus { database } => self.show_table_status(database.as_ref()),
-            ShowKind::Columns { table, full } => Ok(columns(&*self.shown_table(table)?, *full, self.seen())),
+            ShowKind::Columns { table, full } => {
+                Ok(columns(&*self.shown_table(table)?, *full, self.seen(), self.settings.time_zone))
+            }
             ShowKind::Indexes { table } => Ok(self.show_indexes(&*self.shown_table(table)?)),
             ShowKind::CreateTable(table) => self.show_create_table(table),
             ShowKind::CreateView(view) => self.show_create_view(view),
@@ -82,7 +85,7 @@ impl Session {
     }
 
     fn show_databases(&self) -> Rowset {
-        let mut rows = Rowset::new("SCHEMATA", &[("Database", varchar(64))]);
+        let mut rows = Rowset::new("SCHEMATA", &[("Database", FILE_NAME)]);
         let catalog = self.catalog();
         let databases = catalog.databases().filter(|database| self.seen().sees_database(&database.name));
         let mut names: Vec<&str> = databases.map(|database| database.name.as_str()).collect();
@@ -109,7 +112,7 @@ impl Session {
 
     fn show_tables(&self, database: Option<&Ident>, full: bool) -> Result<Rowset, SqlError> {
         let database = self.shown_database(database)?;
-        let mut rows = Rowset::new("TABLES", &[(&format!("Tables_in_{database}"), varchar(64))]);
+        let mut rows = Rowset::new("TABLES", &[(&format!("Tables_in_{database}"), FILE_NAME)]);
         if full {
             rows.columns.push(("Table_type".into(), varchar(11)));
         }
@@ -139,7 +142,7 @@ impl Session {
         let mut rows = Rowset::new(
             "TABLES",
             &[
-                ("Name", varchar(64)),
+                ("Name", FILE_NAME),
                 ("Engine", varchar(64)),
                 ("Version", COUNT),
                 ("Row_format", varchar(10)),
@@ -256,7 +259,12 @@ impl Session {
         }
         let table = self.shown_table(name)?;
         let next = catalog.table_by_id(table.id).map_or(0, |table| table.next_auto_increment());
-        let shown = create::create_table(&table, next, create::Quotes::of(self.settings.sql_mode));
+        let shown = create::create_table(
+            &table,
+            next,
+            create::Quotes::of(self.settings.sql_mode),
+            self.settings.time_zone,
+        );
         // As MySQL's: a VARCHAR that is as long as it has to be.
         let length = (shown.chars().count() as u32).max(1024);
         let mut rows = Rowset::new("", &[("Table", varchar(64)), ("Create Table", varchar(length))]);
@@ -272,7 +280,7 @@ impl Session {
         _statement: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
-        let mut rows = columns(&*self.shown_table(table)?, false, self.seen());
+        let mut rows = columns(&*self.shown_table(table)?, false, self.seen(), self.settings.time_zone);
         if let Some(pattern) = column {
             rows.retain_like(0, pattern);
         }
@@ -323,7 +331,7 @@ pub(super) fn extra_of(column: &ColumnDef) -> String {
     words.join(" ")
 }
 
-fn columns(table: &TableDef, full: bool, access: &Access) -> Rowset {
+fn columns(table: &TableDef, full: bool, access: &Access, zone: TimeZone) -> Rowset {
     let mut rows = Rowset::new("COLUMNS", &[("Field", varchar(64)), ("Type", LONG_TEXT)]);
     let mut more = |name: &str, ty| rows.columns.push((name.to_owned(), ty));
     if full {
@@ -347,7 +355,7 @@ fn columns(table: &TableDef, full: bool, access: &Access) -> Rowset {
         }
         row.push(text(if column.nullable { "YES" } else { "NO" }));
         row.push(text(key_of(table, at)));
-        row.push(optional(column.stated_default().map(|default| default_of(default, column, false))));
+        row.push(optional(column.stated_default().map(|default| default_of(default, column, false, zone))));
         row.push(text(extra_of(column)));
         if full {
             row.push(text(access.column_privileges(&table.database, &table.name, &column.name)));

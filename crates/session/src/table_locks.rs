@@ -27,6 +27,9 @@ impl Session {
         tables: &[(ObjectName, Option<Ident>, bool)],
     ) -> Result<Outcome, SqlError> {
         self.locked = None;
+        if tables.iter().any(|(_, _, write)| *write) {
+            self.check_transaction_writes()?;
+        }
         let mut names: Vec<LockedName> = Vec::new();
         for (name, alias, write) in tables {
             let database = match &name.database {

@@ -1,6 +1,7 @@
 //! What an item of a select list is called in the result, if the statement gives it no name.
 
 use crate::parse::ast::{Expr, ExprKind, UnaryOp};
+use crate::parse::without_version_comments;
 
 /// The bytes of a column's name in a result, as MySQL cuts it.
 const LONGEST: usize = 255;
@@ -22,7 +23,7 @@ pub(crate) fn item_name(expr: &Expr, source: &[u8]) -> String {
             [Expr { kind: ExprKind::String { value, charset: None }, .. }, _] => value.clone(),
             _ => name.clone(),
         },
-        _ => shown(expr.span.text(source).trim()).into(),
+        _ => shown(without_version_comments(&expr.span.text(source)).trim()).into(),
     }
 }
 

@@ -8,7 +8,9 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::row::{RowConverter, SortField};
-use avocet_types::accumulate::texts::{Concat, Entry, Texts, shown_part};
+use avocet_types::accumulate::texts::{Concat, Entry, Texts};
+#[cfg(test)]
+use avocet_types::collation::Charset;
 use avocet_types::expr::EvalContext;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -134,7 +136,7 @@ impl Accumulator for Group {
             let entry = Entry {
                 order: order.as_ref().map(|rows| rows.row(row).as_ref().into()).unwrap_or_default(),
                 key: keys.map(|keys| keys.value(row).into()).unwrap_or_default(),
-                text: shown_part(texts.value(row), self.how.most).into(),
+                text: self.how.shown_part(texts.value(row)).into(),
             };
             self.texts.add(&self.how, entry);
         }
@@ -210,7 +212,14 @@ mod tests {
             (true, vec![false], 2_000),
         ] {
             let ordered = !descending.is_empty();
-            let how = Concat { separator: "; ".into(), distinct, ordered, order_follows_text: false, most };
+            let how = Concat {
+                separator: "; ".into(),
+                distinct,
+                ordered,
+                order_follows_text: false,
+                most,
+                charset: Charset::Utf8mb4,
+            };
             let group = |how: &Concat| group(how, &descending);
             let (mut some, mut all) = (group(&how), group(&Concat { most: usize::MAX, ..how.clone() }));
             for part in 0..100 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use avocet_sql::plan::{Aggregate, AggregateFunction};
 use avocet_types::accumulate::documents::{Documents, Gathered};
 use avocet_types::accumulate::moments::Moments;
-use avocet_types::accumulate::texts::{Concat, Entry, SortKey, Texts, shown_part};
+use avocet_types::accumulate::texts::{Concat, Entry, SortKey, Texts};
 use avocet_types::compare::{double, sort_order};
 use avocet_types::expr::{
     EvalContext, EvalError, EvalResult, Expr, ExprKind, Function, RowProgram, RowSource,
@@ -107,7 +107,7 @@ impl AggregatePlan {
             }
         };
         if text.ty.collation().is_none_or(|collation| collation == Collation::BINARY) {
-            return Err(NotPoint::because("GROUP_CONCAT of bytes").into());
+            return Err(NotPoint::because("GROUP_CONCAT of what is no text").into());
         }
         let follows = aggregate.args.len() == 1 && aggregate.order_by.iter().all(|(key, _)| *key == text);
         let how = Concat {
@@ -116,6 +116,7 @@ impl AggregatePlan {
             ordered: !aggregate.order_by.is_empty(),
             order_follows_text: follows,
             most: 0,
+            charset: aggregate.concat_charset(&text),
         };
         let term = |(key, descending): &(Expr, bool)| (collation_of(&key.ty), *descending);
         let plan = ConcatPlan {
@@ -343,7 +344,7 @@ fn add_text(
         value_key(value, collation, &mut key);
     }
     let before = texts.bytes();
-    texts.add(how, Entry { order, key: key.into(), text: shown_part(text, how.most).into() });
+    texts.add(how, Entry { order, key: key.into(), text: how.shown_part(text).into() });
     texts.bytes().saturating_sub(before)
 }
 

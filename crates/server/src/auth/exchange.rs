@@ -50,6 +50,8 @@ pub struct Claim {
     /// The plugin that the response was made for; `None` if the client does not know of plugins.
     pub plugin: Option<Vec<u8>>,
     pub capabilities: CapabilityFlags,
+    /// It came in a COM_CHANGE_USER, in which MySQL's client library has no response before it gets an AuthSwitchRequest.
+    pub changes_user: bool,
 }
 
 /// Somebody who says who they are.
@@ -224,7 +226,7 @@ impl Authenticator {
             None => Some(Plugin::Native),
         };
         // A client whose own plugin is not the greeting's may wait for the switch, and has sent nothing yet.
-        let is_awaited = account.plugin == Plugin::Native
+        let is_awaited = (account.plugin == Plugin::Native || claim.changes_user)
             && !account.auth_string.is_empty()
             && matches!(claim.response[..], [] | [0]);
         let may_switch = claim.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);

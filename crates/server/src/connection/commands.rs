@@ -444,7 +444,8 @@ impl<F: SessionFactory> Connection<F> {
         let bad = |_: Malformed| ErrorCode::UNKNOWN_COM_ERROR.with(&[]);
         let payload = Reader::new(self.wire.input.slice(packet.start + 1..packet.end));
         let (login, collation) = handshake::change_user(payload, self.capabilities).map_err(bad)?;
-        let (claim, database) = sign_in::claim(&login, self.capabilities).map_err(bad)?;
+        let (mut claim, database) = sign_in::claim(&login, self.capabilities).map_err(bad)?;
+        claim.changes_user = true;
         let user = claim.user.clone();
         let shared = self.shared.clone();
         let account =

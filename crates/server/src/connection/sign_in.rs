@@ -174,6 +174,7 @@ pub(super) fn claim(
         response: login.auth_response.to_vec(),
         plugin: login.plugin.map(<[u8]>::to_vec),
         capabilities,
+        changes_user: false,
     };
     Ok((claim, login.database.map(text).transpose()?))
 }

@@ -54,6 +54,7 @@ impl Session {
             return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &table]));
         };
         // What is wrong with the statement is said before it waits for anybody.
+        let before = self.conditions.len();
         let draft = self.checked_draft(handle, actions, false, text)?;
         let rename = self.new_name(&draft, (&database, &table))?;
         let engine = self.shared.engine.clone();
@@ -62,12 +63,14 @@ impl Session {
         let hold = |wait| blocking(|| engine.alter(&database, &table, &parents, rename.as_ref(), wait));
         let mut alteration = hold(wait)?;
         // Again, as nobody can change it now.
+        self.conditions.truncate(before);
         let mut draft = self.draft(alteration.table(), actions, text)?;
         let mut ahead = None;
         if self.locked.is_none() && !how::keeps_others_out(actions) && draft.builds_large(alteration.table())
         {
             ahead = blocking(|| alteration.build_ahead(&engine, &draft.def))?;
             alteration = hold(self.ddl_wait())?;
+            self.conditions.truncate(before);
             draft = self.draft(alteration.table(), actions, text)?;
         }
         let rest = AlterRest { auto_increment: draft.auto_increment, rename, left_out: 0 };
@@ -79,7 +82,8 @@ impl Session {
             false => self.change_in_place(alteration, draft, rest, ahead),
         })?;
         let affected_rows = if counted { rows } else { 0 };
-        let info = format!("Records: {affected_rows}  Duplicates: 0  Warnings: 0");
+        let warnings = self.condition_count();
+        let info = format!("Records: {affected_rows}  Duplicates: 0  Warnings: {warnings}");
         Ok(Outcome::Done(Done { affected_rows, info, ..Done::default() }))
     }
 

@@ -345,7 +345,13 @@ impl Session {
             SqlType::Text { .. } | SqlType::Blob { .. } | SqlType::Json | SqlType::Geometry { .. }
         );
         if has_none {
-            return Err(ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]));
+            let error = ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]);
+            let is_empty = matches!(bound.as_literal(), Some(Datum::Str(text)) if text.is_empty());
+            if !is_empty || self.settings.sql_mode.is_strict() {
+                return Err(error);
+            }
+            self.warn(Level::Warning, error.errno, error.message);
+            return Ok(None);
         }
         if let Some(fsp) = now_precision(&bound) {
             let fits = matches!(column.ty, SqlType::DateTime { fsp: own } | SqlType::Timestamp { fsp: own } if own == fsp);
@@ -373,6 +379,7 @@ impl Session {
         tables: Vec<Arc<TableHandle>>,
         text: &Text<'_>,
     ) -> Result<Filling, SqlError> {
+        self.set_storing(true);
         let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
         let mut first = self.collected();
         if self.run_in_place(&bound, &tables, text, &mut first, Purpose::Value).await?.is_some() {

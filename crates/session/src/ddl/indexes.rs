@@ -56,6 +56,9 @@ pub(super) fn of_attributes(def: &mut TableDef, spec: &ColumnSpec) -> Result<(),
     if (spec.primary_key || spec.unique) && def.columns[column].ty.is_geometry() {
         return Err(ErrorCode::INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX.with(&[]));
     }
+    if spec.primary_key || spec.unique {
+        check_whole(&def.columns[column])?;
+    }
     if spec.primary_key {
         push(def, IndexKind::Primary, None, vec![part])?;
     }
@@ -233,9 +236,18 @@ pub(super) fn check_written_null(def: &TableDef, written_null: &[String]) -> Res
 pub(super) fn check_whole_parts(def: &TableDef, at: usize, to: &ColumnDef) -> Result<(), SqlError> {
     let mut parts = def.indexes.iter().flat_map(|index| &index.parts).filter(|part| part.column == at);
     match to.ty {
-        SqlType::Json if parts.next().is_some() => Err(ErrorCode::JSON_USED_AS_KEY.with(&[&to.name])),
-        SqlType::Text { .. } | SqlType::Blob { .. } if parts.any(|part| part.prefix_len.is_none()) => {
-            Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&to.name]))
+        SqlType::Json if parts.next().is_some() => check_whole(to),
+        _ if parts.any(|part| part.prefix_len.is_none()) => check_whole(to),
+        _ => Ok(()),
+    }
+}
+
+/// 1170 and 3152 for a column that no key takes as a whole.
+fn check_whole(column: &ColumnDef) -> Result<(), SqlError> {
+    match column.ty {
+        SqlType::Json => Err(ErrorCode::JSON_USED_AS_KEY.with(&[&column.name])),
+        SqlType::Text { .. } | SqlType::Blob { .. } => {
+            Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&column.name]))
         }
         _ => Ok(()),
     }

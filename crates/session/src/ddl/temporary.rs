@@ -139,7 +139,7 @@ impl Session {
         .await;
         let (made, inserted) = self.end_statement(mark, result).await?;
         self.change_temporary(|temporary| temporary.put(key, made));
-        let info = format!("Records: {inserted}  Duplicates: 0  Warnings: 0");
+        let info = format!("Records: {inserted}  Duplicates: 0  Warnings: {}", self.condition_count());
         Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
     }
 
@@ -182,7 +182,7 @@ impl Session {
             temporary.remove(&(database, name));
             temporary.put(key, made);
         });
-        let info = format!("Records: {rows}  Duplicates: 0  Warnings: 0");
+        let info = format!("Records: {rows}  Duplicates: 0  Warnings: {}", self.condition_count());
         Ok(Outcome::Done(Done { affected_rows: rows, info, ..Done::default() }))
     }
 

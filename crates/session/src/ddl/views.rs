@@ -35,18 +35,22 @@ impl Session {
         let no_view = || ErrorCode::WRONG_OBJECT.with(&[&database, &name, &"VIEW"]);
         let is_table = catalog.table(&database, &name).is_some();
         match create.how {
-            CreateViewHow::Create if is_table || old.is_some() => return Err(exists),
-            CreateViewHow::IfNotExists if is_table || old.is_some() => {
-                self.note(&exists);
-                return Ok(Outcome::ok());
-            }
             CreateViewHow::OrReplace | CreateViewHow::Alter if is_table => return Err(no_view()),
             CreateViewHow::Alter if old.is_none() => {
                 return Err(ErrorCode::NO_SUCH_TABLE.with(&[&database, &name]));
             }
             _ => {}
         }
+        // What is wrong with the query is said first.
         let def = self.view_def(create, (&database, &name), old.map(|old| &**old), text)?;
+        match create.how {
+            CreateViewHow::Create if is_table || old.is_some() => return Err(exists),
+            CreateViewHow::IfNotExists if is_table || old.is_some() => {
+                self.note(&exists);
+                return Ok(Outcome::ok());
+            }
+            _ => {}
+        }
         let replaces = matches!(create.how, CreateViewHow::OrReplace | CreateViewHow::Alter);
         let wait = self.ddl_wait();
         if self.logs_definitions()

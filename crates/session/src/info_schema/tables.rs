@@ -1,6 +1,7 @@
 //! The tables of `information_schema` that clients ask for.
 
 use avocet_engine::TableHandle;
+use avocet_types::expr::TimeZone;
 use avocet_types::schema::{ForeignKeyDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
@@ -508,13 +509,13 @@ fn fill_columns(session: &Session, rows: &mut Rowset) {
     for table in stored.chain(&views).chain(own) {
         for at in 0..table.own_columns().len() {
             if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {
-                rows.push(column_row(table, at));
+                rows.push(column_row(table, at, session.settings.time_zone));
             }
         }
     }
 }
 
-fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
+fn column_row(table: &TableDef, at: usize, zone: TimeZone) -> Vec<Value> {
     let column = &table.columns[at];
     let ty = &column.ty;
     let full = column.type_text();
@@ -529,7 +530,7 @@ fn column_row(table: &TableDef, at: usize) -> Vec<Value> {
         text(&table.name),
         text(&column.name),
         Datum::UInt(at as u64 + 1),
-        optional(column.stated_default().map(|default| default_of(default, column, false))),
+        optional(column.stated_default().map(|default| default_of(default, column, false, zone))),
         text(if column.nullable { "YES" } else { "NO" }),
         text(data_type),
         length(chars),
@@ -564,6 +565,10 @@ fn lengths(ty: &SqlType) -> (Option<u64>, Option<u64>) {
             let len = if is_set { members.joined_len() } else { members.longest() };
             let per_char = members.collation().info().charset.max_len();
             (Some(len.into()), Some(u64::from(len) * u64::from(per_char)))
+        }
+        SqlType::Text { collation, .. } => {
+            let least = u64::from(collation.info().charset.min_len());
+            (ty.max_bytes().map(|bytes| bytes / least), ty.max_bytes())
         }
         _ => (ty.max_bytes(), ty.max_bytes()),
     }

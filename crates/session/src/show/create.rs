@@ -10,13 +10,18 @@ use avocet_types::schema::{CheckDef, ColumnDef, DefaultValue, IndexDef, IndexKin
 use avocet_types::text::with_zeros;
 use avocet_types::{Collation, SqlType, Value};
 
-/// The statement that would make the table.
-pub(crate) fn create_table(table: &TableDef, next_auto_increment: u64, quotes: Quotes) -> String {
+/// The statement that would make the table, in a session with this time zone.
+pub(crate) fn create_table(
+    table: &TableDef,
+    next_auto_increment: u64,
+    quotes: Quotes,
+    zone: TimeZone,
+) -> String {
     let quote = |name: &str| quotes.quote(name);
     let temporary = if table.id.is_temporary() { "TEMPORARY " } else { "" };
     let mut sql = format!("CREATE {temporary}TABLE {} (\n", quote(&table.name));
     let columns =
-        table.own_columns().iter().map(|column| column_line(column, table.default_collation, quotes));
+        table.own_columns().iter().map(|column| column_line(column, table.default_collation, quotes, zone));
     let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table, quotes));
     let mut keys: Vec<_> = table.foreign_keys.iter().collect();
     keys.sort_by(|a, b| a.name.cmp(&b.name));
@@ -100,7 +105,7 @@ fn key_comment(comment: &str) -> String {
     if comment.is_empty() { String::new() } else { format!(" COMMENT {}", string(comment)) }
 }
 
-fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> String {
+fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes, zone: TimeZone) -> String {
     let mut line = format!("  {} {}", quotes.quote(&column.name), column.type_text());
     if let Some(collation) = column.ty.declared_collation() {
         let info = collation.info();
@@ -129,7 +134,7 @@ fn column_line(column: &ColumnDef, inherited: Collation, quotes: Quotes) -> Stri
     match &column.default {
         Some(DefaultValue::Dropped) => {}
         Some(default) => {
-            let _ = write!(line, " DEFAULT {}", default_of(default, column, true));
+            let _ = write!(line, " DEFAULT {}", default_of(default, column, true, zone));
         }
         _ if column.generated.is_some() => {}
         None if column.nullable && !matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. }) => {
@@ -212,20 +217,20 @@ fn now_text(ty: &SqlType) -> String {
     }
 }
 
-/// A default as text; constants in quotes if `quoted`.
 /// A column's default, with the zeros of a column of ZEROFILL.
-pub(crate) fn default_of(default: &DefaultValue, column: &ColumnDef, quoted: bool) -> String {
-    let text = default_text(default, &column.ty, false);
+pub(crate) fn default_of(default: &DefaultValue, column: &ColumnDef, quoted: bool, zone: TimeZone) -> String {
+    let text = default_text(default, &column.ty, false, zone);
     match (column.zerofill, default) {
         (Some(width), DefaultValue::Const(value)) if !value.is_null() => {
             let text = String::from_utf8(with_zeros(text.into_bytes(), width.into())).expect("digits");
             if quoted { string(&text) } else { text }
         }
-        _ => default_text(default, &column.ty, quoted),
+        _ => default_text(default, &column.ty, quoted, zone),
     }
 }
 
-fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -> String {
+/// A default as text; constants in quotes if `quoted`.
+fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool, zone: TimeZone) -> String {
     match default {
         DefaultValue::Now => now_text(ty),
         DefaultValue::Expr(text) if quoted => format!("({text})"),
@@ -234,7 +239,7 @@ fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool) -> String {
         DefaultValue::Const(Value::UInt(bits)) if matches!(ty, SqlType::Bit { .. }) => format!("b'{bits:b}'"),
         DefaultValue::Const(value) => {
             let mut text = Vec::new();
-            avocet_types::text::write_text(value, ty, TimeZone::UTC, &mut text);
+            avocet_types::text::write_text(value, ty, zone, &mut text);
             match String::from_utf8(text) {
                 // As far as a C string goes.
                 Ok(text) if ty.is_bytes() && !quoted => hex(text.split('\0').next().unwrap_or("").as_bytes()),

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::typing::as_double;
 use avocet_types::expr::{Expr, Function, Typer, ValueClass, refuse_geometries};
-use avocet_types::{Decimal, IntWidth, LobSize, RealFormat, SqlType};
+use avocet_types::{Collation, Decimal, IntWidth, LobSize, RealFormat, SqlType};
 
 use crate::bind::scope::Clause;
 use crate::bind::{Binder, unsupported};
@@ -33,6 +33,11 @@ fn function_of(name: &str) -> Option<AggregateFunction> {
         _ => return None,
     })
 }
+
+/// `latin1_bin`: every byte is a character of it.
+const BYTES_AS_TEXT: Collation = Collation(47);
+/// `utf8mb4_0900_bin`, under which no two texts are equal, whatever blanks they end with.
+const BY_CODES: Collation = Collation(309);
 
 /// Precision and scale of a number as a decimal; None for what sums up as DOUBLE.
 fn digits_of(ty: &SqlType) -> Option<(u8, u8)> {
@@ -93,6 +98,7 @@ impl Binder<'_> {
         let parts = self.aggregate_parts(call, function);
         self.block().in_aggregate = false;
         let mut aggregate = parts?;
+        let of_bytes = aggregate.of_bytes;
         let depth = self.place_of(&aggregate).ok_or_else(|| ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]))?;
         let owner = &mut self.blocks[depth];
         owner.is_aggregated |= !owner.in_window_keys;
@@ -113,7 +119,13 @@ impl Binder<'_> {
         if depth + 1 < self.blocks.len() {
             self.cross(depth, id);
         }
-        Ok(self.column_expr(id))
+        let value = self.column_expr(id);
+        if !of_bytes {
+            return Ok(value);
+        }
+        let bytes =
+            self.typer.convert(value, SqlType::Text { size: LobSize::Normal, collation: BYTES_AS_TEXT });
+        Ok(self.typer.convert(bytes, SqlType::Blob { size: LobSize::Normal }))
     }
 
     /// `GROUPING(key, …)`
@@ -137,6 +149,7 @@ impl Binder<'_> {
             distinct: false,
             order_by: Vec::new(),
             separator: "".into(),
+            of_bytes: false,
         };
         if let Some(same) = self.block().aggregates.iter().find(|a| same_aggregate(a, &aggregate)) {
             return same.id;
@@ -191,7 +204,19 @@ impl Binder<'_> {
         if matches!(function, AggregateFunction::Sum | AggregateFunction::Avg) {
             self.typer.check_operands(&args)?;
         }
-        let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg)).collect::<Result<_, _>>()?;
+        let is_bytes = |arg: &Expr| arg.ty.is_bytes() || matches!(arg.ty, SqlType::Bit { .. });
+        let of_bytes = function == AggregateFunction::GroupConcat && args.iter().any(is_bytes);
+        let separator = call.separator.as_deref().unwrap_or(",");
+        let (args, separator) = match of_bytes {
+            true => {
+                let args = args.into_iter().map(|arg| self.bytes_as_text(arg)).collect();
+                (args, separator.bytes().map(char::from).collect::<String>())
+            }
+            false => {
+                let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg));
+                (args.collect::<Result<_, _>>()?, separator.to_owned())
+            }
+        };
         // DISTINCT changes nothing for these.
         let idempotent = matches!(
             function,
@@ -206,8 +231,18 @@ impl Binder<'_> {
             args,
             distinct: call.distinct && !idempotent,
             order_by,
-            separator: call.separator.as_deref().unwrap_or(",").into(),
+            separator: separator.into(),
+            of_bytes,
         })
+    }
+
+    /// Bytes as a text that has one character for each, so that equal texts are equal bytes.
+    fn bytes_as_text(&self, arg: Expr) -> Expr {
+        let arg = if arg.ty.is_string() { arg } else { self.typer.with_zeros(self.typer.decoded(arg)) };
+        let size = LobSize::Long;
+        let bytes = self.typer.convert(arg, SqlType::Blob { size });
+        let text = self.typer.convert(bytes, SqlType::Text { size, collation: BYTES_AS_TEXT });
+        self.typer.convert(text, SqlType::Text { size, collation: BY_CODES })
     }
 
     fn aggregate_arg(&self, function: AggregateFunction, arg: Expr) -> Result<Expr, SqlError> {

@@ -10,7 +10,7 @@ use avocet_types::error::SqlError;
 use avocet_types::expr::{Expr, SqlMode};
 
 use crate::bind::Binder;
-use crate::bind::group::outer_after;
+use crate::bind::group::{any_value, outer_after};
 use crate::bind::select::OrderKey;
 use crate::plan::walk::{column_of, for_each_outer_mut, replace, visit_subquery};
 use crate::plan::*;
@@ -65,7 +65,11 @@ impl Binder<'_> {
         outputs: Vec<ColumnId>,
         keys: Vec<(OrderKey, bool)>,
     ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
-        if !self.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY) && self.uses_others(&distinct, &keys) {
+        let takes_any = |binder: &mut Self| {
+            !binder.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY)
+                || !binder.uses_others(&distinct, &without_any_values(&keys))
+        };
+        if self.uses_others(&distinct, &keys) && takes_any(self) {
             return Ok(self.order_by_any(distinct, outputs, keys));
         }
         let by_value = distinct.projection.iter().map(|p| (p.expr.clone(), self.column_expr(p.id))).collect();
@@ -82,7 +86,7 @@ impl Binder<'_> {
                 OrderKey::Hidden(mut expr) => {
                     items.put_in(&mut expr, &distinct.subqueries);
                     if let Some(column) = items.missing {
-                        return Err(self.not_in_select_list(column, i + 1));
+                        return Err(self.not_in_select_list(&distinct, column, i + 1));
                     }
                     let id = self.add_projected("", &expr);
                     projection.push(Projected { id, expr });
@@ -100,7 +104,7 @@ impl Binder<'_> {
         for subquery in &mut above {
             items.put_in_subquery(subquery);
             if let Some(column) = items.missing {
-                return Err(self.not_in_select_list(column, 1));
+                return Err(self.not_in_select_list(&distinct, column, 1));
             }
         }
         let from = From::Derived(Derived::unnamed(QueryExpr::of_block(distinct, outputs)));
@@ -178,16 +182,33 @@ impl Binder<'_> {
         own
     }
 
-    /// 3065
-    fn not_in_select_list(&self, column: ColumnId, position: usize) -> SqlError {
+    /// 3065, or 3066 for an aggregate.
+    fn not_in_select_list(&self, distinct: &Select, column: ColumnId, position: usize) -> SqlError {
+        let aggregates = distinct.aggregation.iter().flat_map(|aggregation| &aggregation.aggregates);
+        let (errno, what) = match aggregates.into_iter().any(|aggregate| aggregate.id == column) {
+            true => (3066, "contains aggregate function".to_owned()),
+            false => {
+                let name = self.full_name(column);
+                (3065, format!("references column '{name}' which is not in SELECT list"))
+            }
+        };
         SqlError {
-            errno: 3065,
+            errno,
             sqlstate: *b"HY000",
             message: format!(
-                "Expression #{position} of ORDER BY clause is not in SELECT list, references column '{}' which is not in \
-                 SELECT list; this is incompatible with DISTINCT",
-                self.full_name(column)
+                "Expression #{position} of ORDER BY clause is not in SELECT list, {what}; this is incompatible with DISTINCT"
             ),
         }
     }
+}
+
+/// The keys with NULL for what may be any row's.
+fn without_any_values(keys: &[(OrderKey, bool)]) -> Vec<(OrderKey, bool)> {
+    let mut keys = keys.to_vec();
+    for (key, _) in &mut keys {
+        if let OrderKey::Hidden(expr) = key {
+            replace(expr, &mut |part| any_value(part).map(|_| Expr::null()));
+        }
+    }
+    keys
 }

@@ -316,8 +316,30 @@ impl Binder<'_> {
         if swapped && matches!(&inner.from, From::Derived(d) if !d.outer.is_empty()) {
             return Err(unsupported("RIGHT JOIN with LATERAL"));
         }
+        if swapped {
+            self.check_sees_none(&outer.from, first..split)?;
+        }
         let from = From::Join(Box::new(Join { kind, left: outer.from, right: inner.from, on }));
         Ok(Bound { from, first, star: merged_star.unwrap_or(star) })
+    }
+
+    /// The tables on the right of a RIGHT JOIN do not see those on its left.
+    fn check_sees_none(&mut self, from: &From, others: std::ops::Range<usize>) -> Result<(), SqlError> {
+        let derived = match from {
+            From::Join(join) => {
+                self.check_sees_none(&join.left, others.clone())?;
+                return self.check_sees_none(&join.right, others);
+            }
+            From::Derived(derived) => derived,
+            _ => return Ok(()),
+        };
+        let tables = &self.block().tables[others];
+        let other = |id: &&ColumnId| tables.iter().any(|table| table.ids().any(|own| own == **id));
+        let Some(id) = derived.outer.iter().find(other).copied() else { return Ok(()) };
+        let info = &self.columns[id];
+        let table = info.origin.as_ref().map(|origin| format!("{}.", origin.alias)).unwrap_or_default();
+        let name = format!("{table}{}", info.name);
+        Err(ErrorCode::BAD_FIELD_ERROR.with(&[&name, &Clause::Select.name()]))
     }
 
     /// What a join is on, with the partitions that its inner side is of.

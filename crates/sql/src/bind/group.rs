@@ -305,7 +305,7 @@ fn is_of_rows(binder: &mut Binder<'_>, id: ColumnId) -> bool {
 }
 
 /// What ANY_VALUE is of.
-fn any_value(expr: &Expr) -> Option<&Expr> {
+pub(super) fn any_value(expr: &Expr) -> Option<&Expr> {
     match &expr.kind {
         ExprKind::Call(Function::AnyValue, args) => args.first(),
         _ => None,

@@ -186,6 +186,10 @@ impl ViewTarget {
 
     fn assignments(&self, assignments: &mut [Assignment], view: &str) -> Result<(), SqlError> {
         for assignment in assignments {
+            if assignment.table.as_ref().is_some_and(|of| of.name.name != *view) {
+                let column = assignment.shown_column();
+                return Err(ErrorCode::BAD_FIELD_ERROR.with(&[&column, &"field list"]));
+            }
             assignment.column = self.target(&assignment.column)?;
             assignment.table = None;
             self.rename(&mut assignment.value, view);

@@ -168,6 +168,7 @@ impl Binder<'_> {
             }
         }
         refuse_moves(spec.tables, &assigned, &targets)?;
+        self.refuse_key_conflicts(&assigned, &targets)?;
         self.block().clause = Clause::Where;
         let filter = spec.filter.map(|expr| self.condition(expr)).transpose()?;
         let filter = filter.map(|filter| self.zero_dates_as_null(filter));
@@ -221,6 +222,30 @@ impl Binder<'_> {
         let checks = checks.into_iter().map(over).collect();
         let targets = targets.into_iter().map(|target| target.table).collect();
         Ok(Modification { query: self.finish(query), targets, assignments, checks })
+    }
+
+    /// 1706 for a table that is updated under two names, if one of them changes its primary key: which rows the other one would
+    /// change depends on the order.
+    fn refuse_key_conflicts(
+        &mut self,
+        assigned: &[(usize, usize)],
+        targets: &[Target],
+    ) -> Result<(), SqlError> {
+        let changes_key = |at: usize| {
+            let key = targets[at].table.primary_key();
+            key.is_some_and(|key| key.parts.iter().any(|part| assigned.contains(&(at, part.column))))
+        };
+        for (at, target) in targets.iter().enumerate() {
+            for (before, other) in targets[..at].iter().enumerate() {
+                if other.table.id == target.table.id && (changes_key(at) || changes_key(before)) {
+                    let tables = &self.block().tables;
+                    let first = &tables[target.scope.min(other.scope)].name;
+                    let second = &tables[target.scope.max(other.scope)].name;
+                    return Err(ErrorCode::MULTI_UPDATE_KEY_CONFLICT.with(&[first, second]));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn modification_query(

@@ -206,10 +206,13 @@ pub struct ColumnName<'a> {
 
 impl ColumnName<'_> {
     pub fn fits(&self, table: &ScopeTable) -> bool {
-        self.table.is_none_or(|name| *table.name == *name)
-            && self
-                .database
-                .is_none_or(|name| table.database.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(name)))
+        let is_in = |name: &str| {
+            // The one schema whose name has no case.
+            let schema = "information_schema";
+            let is_schema = name.eq_ignore_ascii_case(schema);
+            table.database.as_ref().is_some_and(|own| **own == *name || is_schema && **own == *schema)
+        };
+        self.table.is_none_or(|name| *table.name == *name) && self.database.is_none_or(is_in)
     }
 }
 

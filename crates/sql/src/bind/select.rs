@@ -21,6 +21,7 @@ pub(super) struct Item {
 }
 
 /// A key of ORDER BY: a select item, by its place, or a value of its own.
+#[derive(Clone)]
 pub(super) enum OrderKey {
     Item(usize),
     Hidden(Expr),
@@ -81,15 +82,14 @@ impl Binder<'_> {
         let mut having = ast.having.as_ref().map(|expr| self.condition(expr)).transpose()?;
 
         self.block().clause = Clause::Order;
-        let before = (self.block().subqueries.len(), self.block().window_functions.len());
+        let before = self.block().subqueries.len();
         let mut order = self.order_keys(order_by, &items)?;
 
         let grouped = !keys.is_empty() || !self.block().aggregates.is_empty();
         if grouped && keys.is_empty() {
             // One row has no order; what it was asked for need not be of groups then.
             order.clear();
-            self.block().subqueries.truncate(before.0);
-            self.block().window_functions.truncate(before.1);
+            self.block().subqueries.truncate(before);
         }
         self.check_member_block(grouped)?;
         let aggregation = if grouped {

@@ -135,8 +135,10 @@ impl<'i> UpsertNames<'i> {
         let mut updates = Vec::with_capacity(self.insert.on_duplicate.len());
         for assignment in &self.insert.on_duplicate {
             let name = &assignment.column.name;
-            let column = self.table.column_or_rowid(name);
-            let column = column.ok_or_else(|| ErrorCode::BAD_FIELD_ERROR.with(&[name, &"field list"]))?;
+            let is_own = assignment.is_of(&self.table.database, &self.table.name);
+            let column = self.table.column_or_rowid(name).filter(|_| is_own);
+            let unknown = || ErrorCode::BAD_FIELD_ERROR.with(&[&assignment.shown_column(), &"field list"]);
+            let column = column.ok_or_else(unknown)?;
             if matches!(assignment.value.kind, ExprKind::Default) {
                 updates.push((column, None));
                 continue;

@@ -11,7 +11,7 @@ use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
 use crate::parse::error::ParseResult;
-use crate::parse::lexer::Op;
+use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
 use crate::parse::refuse::{refused, unserved};
 use crate::parse::statement::*;
@@ -658,7 +658,7 @@ impl Parser<'_> {
         };
         if ty.has_members() {
             self.expect_op(Op::LParen)?;
-            ty.values = self.comma_separated(Self::string)?;
+            ty.values = self.comma_separated(Self::member)?;
             self.expect_op(Op::RParen)?;
         } else if ty.may_have_args() && self.eat_op(Op::LParen) {
             ty.args = self.comma_separated(Self::unsigned)?;
@@ -670,6 +670,18 @@ impl Parser<'_> {
         self.type_attributes(&mut ty)?;
         ty.span = self.span_from(start);
         Ok(ty)
+    }
+
+    /// A member of an ENUM or SET: a string, or its bytes.
+    fn member(&mut self) -> ParseResult<String> {
+        match self.peek() {
+            TokenKind::Bytes(bytes) | TokenKind::Bits(bytes) => {
+                let text = self.text(bytes)?;
+                self.advance();
+                Ok(text)
+            }
+            _ => self.string(),
+        }
     }
 
     /// Each kind of type takes attributes of its own; others end the type.

@@ -6,6 +6,8 @@
 //! The [`Scanner`] finds where tokens are and of which kind, without any allocation: that is all that a statement's digest
 //! needs ([`digest`](super::digest)). [`tokenize`] also reads their values, for the parser.
 
+use std::borrow::Cow;
+
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::Span;
@@ -171,6 +173,10 @@ impl<'a> Scanner<'a> {
     /// The next token; [`Raw::End`] again and again after the last.
     pub fn token(&mut self) -> (Raw, Span) {
         let (raw, start) = match self.skip_blanks() {
+            Ok(()) if self.at >= self.source.len() && self.open_comments > 0 => {
+                self.open_comments = 0;
+                (Raw::Invalid, self.at)
+            }
             Ok(()) if self.at >= self.source.len() => (Raw::End, self.at),
             Ok(()) => {
                 let start = self.at;
@@ -278,16 +284,13 @@ impl<'a> Scanner<'a> {
     fn skip_comment(&mut self) -> Result<(), usize> {
         let start = self.at;
         if self.peek(2) == b'!' {
-            let digits = self.rest()[3..].iter().take(6).take_while(|b| b.is_ascii_digit()).count();
-            let digits = if digits >= 5 { digits } else { 0 };
-            let text = &self.rest()[3..3 + digits];
-            let version = text.iter().fold(0, |v, b| v * 10 + u32::from(b - b'0'));
+            let (version, digits) = version_of(&self.rest()[3..]);
             if version <= COMMENT_VERSION {
                 self.open_comments += 1;
                 self.at += 3 + digits;
                 return Ok(());
             }
-            self.at = self.end_of_later_version().ok_or(start)?;
+            self.at = end_of_later_version(self.source, self.at).ok_or(start)?;
             return Ok(());
         }
         let body = &self.source[self.at + 2..];
@@ -297,21 +300,6 @@ impl<'a> Scanner<'a> {
         }
         self.at += 2 + end + 2;
         Ok(())
-    }
-
-    /// Behind a comment for a later version, which may have comments inside.
-    fn end_of_later_version(&self) -> Option<usize> {
-        let find = |from: usize, marks: &[&[u8]]| {
-            (from..self.source.len()).find(|at| marks.iter().any(|mark| self.source[*at..].starts_with(mark)))
-        };
-        let mut at = self.at + 3;
-        loop {
-            at = find(at, &[b"/*", b"*/"])?;
-            if self.source[at] == b'*' {
-                return Some(at + 2);
-            }
-            at = find(at + 2, &[b"*/"])? + 2;
-        }
     }
 
     /// Whether the token before is a word that hints may follow.
@@ -545,6 +533,75 @@ fn bit_bytes(digits: &[u8]) -> Option<TokenKind> {
     Some(TokenKind::Bits(bytes))
 }
 
+/// The version that a comment is for, from behind its `/*!`, and how many digits it has: 0 and none without one. A sixth digit is
+/// the version's if a blank follows.
+fn version_of(text: &[u8]) -> (u32, usize) {
+    let digits = match text.iter().take(6).take_while(|byte| byte.is_ascii_digit()).count() {
+        6 if text.get(6).is_some_and(u8::is_ascii_whitespace) => 6,
+        5 | 6 => 5,
+        _ => 0,
+    };
+    (text[..digits].iter().fold(0, |version, byte| version * 10 + u32::from(byte - b'0')), digits)
+}
+
+/// Where a comment for a later version that begins at `start` ends: it may have comments inside.
+fn end_of_later_version(source: &[u8], start: usize) -> Option<usize> {
+    let find = |from: usize, marks: &[&[u8]]| {
+        (from..source.len()).find(|at| marks.iter().any(|mark| source[*at..].starts_with(mark)))
+    };
+    let mut at = start + 3;
+    loop {
+        at = find(at, &[b"/*", b"*/"])?;
+        if source[at] == b'*' {
+            return Some(at + 2);
+        }
+        at = find(at + 2, &[b"*/"])? + 2;
+    }
+}
+
+/// A part of a statement without the marks of comments that are executed, and without those for later versions; other comments
+/// stay.
+pub(crate) fn without_version_comments(text: &str) -> Cow<'_, str> {
+    if !text.contains("*/") {
+        return Cow::Borrowed(text);
+    }
+    let source = text.as_bytes();
+    let mut kept = Vec::with_capacity(source.len());
+    let mut at = 0;
+    while at < source.len() {
+        let rest = &source[at..];
+        let len = match rest[0] {
+            quote @ (b'\'' | b'"' | b'`') => {
+                let escapes = quote != b'`';
+                let mut end = 1;
+                while end < rest.len() && rest[end] != quote {
+                    end += 1 + usize::from(escapes && rest[end] == b'\\');
+                }
+                (end + 1).min(rest.len())
+            }
+            _ if rest.starts_with(b"/*!") => {
+                let (version, digits) = version_of(&rest[3..]);
+                at = match version <= COMMENT_VERSION {
+                    true => at + 3 + digits,
+                    false => end_of_later_version(source, at).unwrap_or(source.len()),
+                };
+                continue;
+            }
+            _ if rest.starts_with(b"/*") => {
+                rest[2..].windows(2).position(|pair| pair == b"*/").map_or(rest.len(), |end| end + 4)
+            }
+            _ if rest.starts_with(b"*/") => {
+                at += 2;
+                continue;
+            }
+            _ => 1,
+        };
+        kept.extend_from_slice(&rest[..len]);
+        at += len;
+    }
+    Cow::Owned(String::from_utf8(kept).unwrap_or_else(|_| text.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -589,6 +646,19 @@ mod tests {
             [TokenKind::Integer(7), TokenKind::Integer(9)]
         );
         assert_eq!(kinds("1 /* open"), [TokenKind::Integer(1), TokenKind::Invalid]);
+    }
+
+    #[test]
+    fn version_comments_leave_what_is_executed() {
+        for (written, kept) in [
+            ("1 + /*!800001+0 */ + 0", "1 + 1+0  + 0"),
+            ("1 /*!99999 /* a */ + /* b */ */ + 2", "1  + 2"),
+            ("1 */ + 1", "1  + 1"),
+            ("1 /* a */ + '/*! \\' */'", "1 /* a */ + '/*! \\' */'"),
+            ("`*/` + /* open */", "`*/` + /* open */"),
+        ] {
+            assert_eq!(without_version_comments(written), kept);
+        }
     }
 
     #[test]

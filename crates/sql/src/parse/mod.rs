@@ -37,10 +37,12 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+use avocet_types::collation::Charset;
 use avocet_types::expr::SqlMode;
 
 pub use error::{ParseError, ParseResult};
 pub use keywords::{all_keywords, is_keyword, is_reserved};
+pub(crate) use lexer::without_version_comments;
 pub use parser::{grow_stack, is_tall, on_stack_for};
 pub use statement::{Statement, StatementKind};
 pub use told::text_told;
@@ -53,7 +55,15 @@ use avocet_types::error::ErrorCode;
 /// Parses all statements of `source`, which are separated by semicolons. Empty ones between semicolons are left out;
 /// text without any statement gives a single [`StatementKind::Empty`], or [`StatementKind::Comment`] if it holds comments.
 pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
-    let (statements, error) = Parser::new(source, mode).statements();
+    parse_of_client(source, mode, None)
+}
+
+/// As [`parse`], of a text that was converted from a client's character set.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_of_client(source: &[u8], mode: SqlMode, client: Option<Charset>) -> ParseResult<Vec<Statement>> {
+    let (statements, error) = Parser::new(source, mode).of_client(client).statements();
     error.map_or(Ok(statements), Err)
 }
 
@@ -62,8 +72,12 @@ pub fn parse(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
 ///
 /// # Errors
 /// If the first statement has one.
-pub fn parse_up_to_error(source: &[u8], mode: SqlMode) -> ParseResult<Vec<Statement>> {
-    let mut parser = Parser::new(source, mode);
+pub fn parse_up_to_error(
+    source: &[u8],
+    mode: SqlMode,
+    client: Option<Charset>,
+) -> ParseResult<Vec<Statement>> {
+    let mut parser = Parser::new(source, mode).of_client(client);
     let (mut statements, error) = parser.statements();
     match error {
         Some(error) if statements.is_empty() => return Err(error),

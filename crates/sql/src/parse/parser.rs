@@ -3,6 +3,7 @@
 //! Recursive descent along MySQL's own grammar (`sql_yacc.yy` is the reference for what binds how). Depth is limited:
 //! nested input can not overflow the stack, here or in anything that walks the tree later.
 
+use avocet_types::collation::Charset;
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::{AssignedNames, Ident, ObjectName, Span};
@@ -74,6 +75,8 @@ pub struct Parser<'a> {
     /// The variables that the current statement's expressions have assigned to so far, each as often as they do.
     pub(super) assigns: Vec<String>,
     /// How often VALUES() was read.
+    /// Which character set the text was converted from, if it was.
+    pub(super) client: Option<Charset>,
     pub(super) inserted_values: u32,
     /// The current statement reads `@@warning_count` or `@@error_count`.
     pub(super) reads_counts: bool,
@@ -106,7 +109,14 @@ impl<'a> Parser<'a> {
             reads_counts: false,
             refused_partitions_of: None,
             assigned: AssignedNames::default(),
+            client: None,
         }
+    }
+
+    /// The same for a text that the client sent in another character set than UTF-8, from which it was converted: bytes behind
+    /// introducers are those that it sent.
+    pub fn of_client(self, client: Option<Charset>) -> Self {
+        Self { client, ..self }
     }
 
     /// The optimizer hints of a statement that was read.

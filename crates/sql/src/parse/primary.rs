@@ -248,6 +248,13 @@ impl Parser<'_> {
             TokenKind::Bytes(bytes) | TokenKind::Bits(bytes) => (bytes.clone(), false),
             _ => (self.string_bytes()?, true),
         };
+        let sent = match self.client {
+            Some(client) if is_string => Some(client.encode(&self.text(&bytes)?)),
+            _ => None,
+        };
+        // What is no text of UTF-8 is taken as the text that the client sees.
+        let is_utf8 = matches!(charset, Charset::Utf8mb3 | Charset::Utf8mb4);
+        let bytes = sent.filter(|sent| !is_utf8 || std::str::from_utf8(sent).is_ok()).unwrap_or(bytes);
         if !is_string {
             self.advance();
         }

@@ -445,6 +445,22 @@ pub struct Assignment {
     pub value: Expr,
 }
 
+impl Assignment {
+    /// Whether the column is named as one of this table, or without a table.
+    pub fn is_of(&self, database: &str, table: &str) -> bool {
+        self.table.as_ref().is_none_or(|of| {
+            of.name.name == table && of.database.as_ref().is_none_or(|named| named.name == database)
+        })
+    }
+
+    /// The column's name as it is written, with its table's.
+    pub fn shown_column(&self) -> String {
+        let table = self.table.as_ref().map(|of| [of.database.as_ref(), Some(&of.name)]);
+        let names = table.into_iter().flatten().flatten().chain([&self.column]);
+        names.map(|name| name.name.as_str()).collect::<Vec<_>>().join(".")
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     pub with: Option<With>,

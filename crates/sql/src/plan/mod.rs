@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_types::SqlType;
+use avocet_types::collation::Charset;
 use avocet_types::expr::{Expr, IntervalUnit};
 use avocet_types::schema::TableDef;
 
@@ -300,9 +301,19 @@ pub struct Aggregate {
     /// Of GROUP_CONCAT.
     pub order_by: Vec<(Expr, bool)>,
     pub separator: Arc<str>,
+    /// Of GROUP_CONCAT of bytes: the texts stand for them, with a character of latin1 for each.
+    pub of_bytes: bool,
 }
 
 impl Aggregate {
+    /// The character set in whose bytes the length of a GROUP_CONCAT is counted; `text` is what it puts together.
+    pub fn concat_charset(&self, text: &Expr) -> Charset {
+        match self.of_bytes {
+            true => Charset::Latin1,
+            false => text.ty.charset().unwrap_or(Charset::Utf8mb4),
+        }
+    }
+
     /// ANY_VALUE(arg)
     pub fn any_value(id: ColumnId, arg: Expr) -> Self {
         Self {
@@ -312,6 +323,7 @@ impl Aggregate {
             distinct: false,
             order_by: Vec::new(),
             separator: "".into(),
+            of_bytes: false,
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::collation::Charset;
 use crate::expr::{EvalContext, Warning};
 
 /// How values are put together.
@@ -17,11 +18,37 @@ pub struct Concat {
     pub ordered: bool,
     /// Equal texts have equal keys of ORDER BY.
     pub order_follows_text: bool,
-    /// In bytes.
+    /// In bytes of the character set.
     pub most: usize,
+    pub charset: Charset,
 }
 
 impl Concat {
+    fn len_of(&self, text: &str) -> usize {
+        self.charset.encoded_len(text)
+    }
+
+    /// Where the first character begins that does not fit, if the text is longer than the limit.
+    fn limit_in(&self, text: &str) -> Option<usize> {
+        if self.charset.is_utf8() {
+            return (text.len() > self.most).then(|| text.floor_char_boundary(self.most));
+        }
+        let mut taken = 0;
+        let mut ends = text.char_indices().map(|(at, c)| {
+            taken += self.charset.encoded_len(c.encode_utf8(&mut [0; 4]));
+            (at, taken)
+        });
+        ends.find(|(_, taken)| *taken > self.most).map(|(at, _)| at)
+    }
+
+    /// As much of a text as can be shown, and some more if that is not all, so that it is cut.
+    pub fn shown_part<'t>(&self, text: &'t str) -> &'t str {
+        match self.limit_in(text) {
+            Some(end) => &text[..text.ceil_char_boundary(end + 1)],
+            None => text,
+        }
+    }
+
     /// Whether a text that is not shown keeps an equal one, with another key of ORDER BY, from being shown.
     fn remembers(&self) -> bool {
         self.distinct && !self.order_follows_text && self.ordered
@@ -100,8 +127,8 @@ impl<K: SortKey> Texts<K> {
     fn count(&mut self, how: &Concat, entry: &Entry<K>) {
         let parts = [entry.order.bytes(), entry.key.len(), entry.text.len()];
         self.bytes += parts.into_iter().sum::<usize>() + parts.len() * ALLOCATION;
-        let separator = if self.entries.is_empty() { 0 } else { how.separator.len() };
-        self.length += entry.text.len() + separator;
+        let separator = if self.entries.is_empty() { 0 } else { how.len_of(&how.separator) };
+        self.length += how.len_of(&entry.text) + separator;
     }
 
     /// Sorts the entries and keeps the first, up to the one that is cut.
@@ -134,14 +161,16 @@ impl<K: SortKey> Texts<K> {
         if how.ordered {
             self.entries.sort_by(|a, b| a.order.cmp(&b.order));
         }
-        let mut result = String::new();
+        let (mut result, mut length) = (String::new(), 0);
         for (at, entry) in self.entries.iter().enumerate() {
             if at > 0 {
                 result.push_str(&how.separator);
+                length += how.len_of(&how.separator);
             }
             result.push_str(&entry.text);
-            if result.len() > how.most {
-                result.truncate(result.floor_char_boundary(how.most));
+            length += how.len_of(&entry.text);
+            if length > how.most {
+                result.truncate(how.limit_in(&result).unwrap_or(result.len()));
                 let message = format!("Row {} was cut by GROUP_CONCAT()", at + 1);
                 context.push_warning(Warning { errno: 1260, message, note: false });
                 break;
@@ -157,20 +186,28 @@ impl<K: SortKey> Texts<K> {
     }
 }
 
-/// As much of a text as can be shown, and some more if that is not all, so that it is cut.
-pub fn shown_part(text: &str, most: usize) -> &str {
-    &text[..text.ceil_char_boundary(most.saturating_add(1))]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::shown_part;
+    use super::*;
 
     #[test]
     fn no_more_of_a_text_is_kept_than_is_shown() {
-        assert_eq!(shown_part("äöü", 2), "äö");
-        assert_eq!(shown_part("äöü", 3), "äö");
-        assert_eq!(shown_part("äöü", 6), "äöü");
-        assert_eq!(shown_part("", usize::MAX), "");
+        let shown = |text: &'static str, most, charset| {
+            let how = Concat {
+                separator: ",".into(),
+                distinct: false,
+                ordered: false,
+                order_follows_text: false,
+                most,
+                charset,
+            };
+            how.shown_part(text)
+        };
+        assert_eq!(shown("äöü", 2, Charset::Utf8mb4), "äö");
+        assert_eq!(shown("äöü", 3, Charset::Utf8mb4), "äö");
+        assert_eq!(shown("äöü", 6, Charset::Utf8mb4), "äöü");
+        assert_eq!(shown("äöü", 1, Charset::Latin1), "äö");
+        assert_eq!(shown("äöü", 7, Charset::Utf32), "äö");
+        assert_eq!(shown("", usize::MAX, Charset::Utf8mb4), "");
     }
 }

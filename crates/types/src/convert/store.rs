@@ -390,21 +390,15 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
         return (Datum::Str(text.into()), problem);
     }
     let charset = to.charset().unwrap_or(Charset::Utf8mb4);
+    let mut wrong = None;
     let text: Cow<'v, str> = match value {
         Datum::Str(text) => text,
-        Datum::Bytes(bytes) if !charset.is_utf8() => match charset.decode(&bytes) {
-            Ok(text) => Cow::Owned(text),
-            Err(at) => {
-                let valid = charset.decode(&bytes[..at]).unwrap_or_default();
-                return (Datum::Str(valid.into()), Some(StoreError::incorrect_string(&bytes[at..])));
-            }
-        },
-        Datum::Bytes(bytes) => match utf8(bytes) {
+        // Bytes end where they are no text.
+        Datum::Bytes(bytes) => match text_of_bytes(bytes, charset) {
             Ok(text) => text,
-            Err(bytes) => {
-                let problem = incorrect_string(&bytes);
-                let valid = String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "?");
-                return (Datum::Str(valid.into()), Some(problem));
+            Err((bytes, at)) => {
+                wrong = Some(StoreError::incorrect_string(&bytes[at..]));
+                Cow::Owned(charset.decode(&bytes[..at]).unwrap_or_default())
             }
         },
         other => Cow::Owned(text_of(&other, from, context).into_owned()),
@@ -432,7 +426,29 @@ fn to_string<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Conve
         }
         _ => text,
     };
-    (Datum::Str(text), missing.or(cut))
+    (Datum::Str(text), wrong.or(missing).or(cut))
+}
+
+/// Bytes as a text of a character set; the bytes, and where they are none.
+fn text_of_bytes(bytes: Cow<'_, [u8]>, charset: Charset) -> Result<Cow<'_, str>, (Cow<'_, [u8]>, usize)> {
+    let wrong = match charset {
+        Charset::Ascii => bytes.iter().position(|byte| !byte.is_ascii()),
+        _ => None,
+    };
+    if let Some(at) = wrong {
+        return Err((bytes, at));
+    }
+    if !charset.is_utf8() {
+        return charset.decode(&bytes).map(Cow::Owned).map_err(|at| (bytes, at));
+    }
+    let text = utf8(bytes).map_err(|bytes| {
+        let at = std::str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len);
+        (bytes, at)
+    })?;
+    match charset.first_missing(&text) {
+        Some(at) => Err((Cow::Owned(text.into_owned().into_bytes()), at)),
+        None => Ok(text),
+    }
 }
 
 /// Where a text has to be cut to take no more than `max` bytes in a character set.
@@ -466,11 +482,6 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Result<Cow<'_, str>, Cow<'_, [u8]>> {
 }
 
 /// `Incorrect string value: '\xFF...'`: at most six bytes from the first that is no UTF-8.
-fn incorrect_string(bytes: &[u8]) -> StoreError {
-    let start = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
-    StoreError::incorrect_string(&bytes[start..])
-}
-
 fn cut_str(text: Cow<'_, str>, end: Option<usize>) -> Cow<'_, str> {
     match (text, end) {
         (text, None) => text,

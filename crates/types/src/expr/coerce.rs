@@ -604,6 +604,10 @@ fn cast_int<'a>(
             Datum::Int(v) => Datum::UInt(v as u64),
             other => other,
         },
+        Datum::Time(..=-1) if unsigned => match to_int(value, from, false, ctx)? {
+            Datum::Int(v) => Datum::UInt(v as u64),
+            other => other,
+        },
         Datum::Decimal(v) => {
             let in_range = if unsigned { v.to_u64().is_some() } else { v.to_i64().is_some() };
             if !in_range {
@@ -627,7 +631,7 @@ pub(crate) fn float_to_bigint(value: f32) -> i64 {
     if (-END..END).contains(&rounded) { rounded as i64 } else { i64::MIN }
 }
 
-/// CAST AS CHAR(len): cut after `len` characters; NULL for bytes that are no text.
+/// CAST AS CHAR(len): cut after `len` characters. Bytes that are no text give NULL in strict mode, else what is before them.
 fn cast_text<'a>(
     value: Datum<'a>,
     from: &SqlType,
@@ -635,14 +639,17 @@ fn cast_text<'a>(
     len: u32,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let value = to_text_or_bytes(value, from);
+    let mut value = to_text_or_bytes(value, from);
     if let Datum::Bytes(bytes) = &value
-        && let Some(error) = no_text(bytes, to)
+        && let Some((at, error)) = no_text(bytes, to)
     {
         ctx.note(&error);
         // What ASCII lacks is `?`.
         if to.charset() != Some(Charset::Ascii) {
-            return Ok(Datum::Null);
+            if ctx.sql_mode.is_strict() {
+                return Ok(Datum::Null);
+            }
+            value = Datum::Bytes(bytes[..at].to_vec().into());
         }
     }
     let text = to_text(value, from, to)?;
@@ -654,8 +661,8 @@ fn cast_text<'a>(
     Ok(slice(text, 0, end))
 }
 
-/// Error 1300, with the first of the bytes that are none of a text in the character set of `to`, if there are any.
-fn no_text(bytes: &[u8], to: &SqlType) -> Option<EvalError> {
+/// Where bytes are no text in the character set of `to`, and error 1300 with the first of those.
+fn no_text(bytes: &[u8], to: &SqlType) -> Option<(usize, EvalError)> {
     /// So many are shown.
     const SHOWN: usize = 3;
     let charset = to.charset().unwrap_or(Charset::Utf8mb4);
@@ -665,7 +672,7 @@ fn no_text(bytes: &[u8], to: &SqlType) -> Option<EvalError> {
         charset => charset.decode(bytes).err()?,
     };
     let bytes = bytes[at..].iter().take(SHOWN).map(|byte| format!("{byte:02X}")).collect();
-    Some(EvalError::InvalidCharacterString { charset: charset.name(), bytes })
+    Some((at, EvalError::InvalidCharacterString { charset: charset.name(), bytes }))
 }
 
 /// CAST AS BINARY(len): cut, or padded with zero bytes.

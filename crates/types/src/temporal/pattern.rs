@@ -189,6 +189,8 @@ struct Scanned {
     day_of_year: Option<u32>,
     week: Option<u32>,
     week_year: Option<u32>,
+    /// `%X`, not `%x`: of weeks that begin on Sundays.
+    of_sundays: bool,
     /// 1 is Monday, 7 is Sunday.
     weekday: Option<u32>,
     week_mode: i64,
@@ -245,7 +247,12 @@ impl Scanned {
     fn date_of_week(&self, week: u32, wanted: u32) -> Option<i32> {
         let strict = self.week_mode & 2 != 0;
         let sunday_first = self.week_mode & 1 == 0;
-        let year = if strict { self.week_year? } else { self.year? };
+        // %V needs %X, and %v needs %x, which %U and %u do not take.
+        let year = match (strict, self.week_year) {
+            (true, Some(year)) if self.of_sundays == sunday_first => year,
+            (false, None) => self.year?,
+            _ => return None,
+        };
         if week > 53 || (strict && week == 0) {
             return None;
         }
@@ -348,8 +355,8 @@ fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [
         b'a' => store(&mut to.weekday, scan_name(text, weekdays(), Some(3))?),
         b'w' => {
             let (day, rest) = scan_number(text, 1)?;
-            to.weekday = Some(if day == 0 { 7 } else { day }).filter(|d| *d <= 7);
-            to.weekday?;
+            let days_of_week = [7, 1, 2, 3, 4, 5, 6];
+            to.weekday = Some(*days_of_week.get(day as usize)?);
             rest
         }
         b'j' => store(&mut to.day_of_year, scan_number(text, 3)?),
@@ -357,7 +364,10 @@ fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [
             to.week_mode = [b'U', b'u', b'V', b'v'].iter().position(|s| *s == specifier)? as i64;
             store(&mut to.week, scan_number(text, 2)?)
         }
-        b'X' | b'x' => store(&mut to.week_year, scan_number(text, 4)?),
+        b'X' | b'x' => {
+            to.of_sundays = specifier == b'X';
+            store(&mut to.week_year, scan_number(text, 4)?)
+        }
         b'r' => {
             to.twelve_hours = true;
             let rest = scan_parts(text, b"h:i:s", to)?;

@@ -195,7 +195,13 @@ pub(crate) fn clipped_time<'a>(time: i64, ctx: &EvalContext) -> EvalResult<Datum
 
 pub(crate) fn make_time<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let (hour, minute, second) = (int(&args[0]), int(&args[1]), seconds(&args[2]));
-    if !(0..60).contains(&minute) || !(0..60 * SECOND).contains(&second) {
+    // A fraction that is rounded may make it a full minute.
+    let below_sixty = match &args[2] {
+        Datum::Decimal(second) => second.floor() < Decimal::new(60, 0),
+        Datum::Double(second) => *second < 60.0,
+        _ => second < 60 * SECOND,
+    };
+    if !(0..60).contains(&minute) || second < 0 || !below_sixty {
         return Ok(Datum::Null);
     }
     let magnitude = hour.saturating_abs().saturating_mul(HOUR).saturating_add(minute * MINUTE + second);

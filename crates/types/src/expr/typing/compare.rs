@@ -476,7 +476,11 @@ impl Typer {
                 charset: "binary".to_owned(),
             });
         }
-        let expr = self.text(expr);
+        let expr = match ValueClass::of(&expr.ty) {
+            ValueClass::Text | ValueClass::Bytes | ValueClass::Null => self.text(expr),
+            // A number has the character set that is asked for.
+            _ => self.under_collation(expr, to),
+        };
         if let Some(charset) = expr.ty.charset().filter(|charset| *charset != to.info().charset) {
             return Err(EvalError::CollationCharset {
                 collation: to.name().to_owned(),
