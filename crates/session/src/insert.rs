@@ -33,6 +33,7 @@ use super::run::{Done, Outcome, Text};
 use super::select::Purpose;
 use super::state::{Level, Session};
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value};
+use super::through_views::checks_of;
 
 /// How often a statement is bound anew because a view changed between binding and use.
 const MAX_REBINDS: usize = 100;
@@ -223,7 +224,7 @@ impl Session {
             let own = target.insert(insert)?;
             // Whoever changes the view waits for this transaction once it is held.
             if self.hold_views(&target.views)? {
-                let checks = self.checks_of(&target, &insert.table)?;
+                let checks = checks_of(&target)?;
                 let table = self.insert_target(&own.table)?;
                 if Arc::ptr_eq(&table.def, &target.table) {
                     return self.insert_into(table, checks, &own, text).await;

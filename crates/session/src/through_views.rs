@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use avocet_point::{Refusal, RowCheck};
-use avocet_sql::bind::{ViewTarget, through_view, unsupported};
+use avocet_sql::bind::{CheckOf, ViewTarget, through_view, unsupported};
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{Insert, LoadData, LoadTarget};
 use avocet_types::error::SqlError;
+use avocet_types::expr::Expr;
 
 use super::state::Session;
 
@@ -48,19 +49,10 @@ impl Session {
             Some(_) => Err(unsupported("INSERT through a view of a table that a temporary table hides")),
         }
     }
+}
 
-    /// What rows have to meet that go into a view. The one that the statement names refuses them.
-    pub(super) fn checks_of(
-        &self,
-        target: &ViewTarget,
-        view: &ObjectName,
-    ) -> Result<Arc<[RowCheck]>, SqlError> {
-        let database = match &view.database {
-            Some(database) => database.name.clone(),
-            None => self.current_database()?.to_owned(),
-        };
-        let named = (database, view.name.name.clone());
-        let compile = |condition| RowCheck::compile(condition, &named).map_err(Refusal::into_error);
-        target.checks.iter().map(compile).collect()
-    }
+/// What rows have to meet that go into a view. The one that the statement names refuses them.
+pub(super) fn checks_of(target: &ViewTarget) -> Result<Arc<[RowCheck]>, SqlError> {
+    let compile = |(condition, of): &(Expr, CheckOf)| RowCheck::compile(condition, of);
+    target.checks.iter().map(|check| compile(check).map_err(Refusal::into_error)).collect()
 }

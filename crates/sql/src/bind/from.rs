@@ -104,6 +104,9 @@ impl Binder<'_> {
         for id in condition.columns() {
             self.mark_used(ColumnId(id as u32));
         }
+        if let Some((_, first)) = scan.columns.first() {
+            self.partitions.insert(*first, condition.clone());
+        }
         self.block().partitions.push(condition);
         Ok(())
     }

@@ -8,7 +8,7 @@ use avocet_types::names;
 use avocet_types::schema::TableDef;
 
 use super::scope::Block;
-use super::{Binder, CatalogView, unsupported};
+use super::{Binder, CatalogView, CheckOf, unsupported};
 use crate::parse::ast::{self, ExprKind, Ident, ObjectName, Span};
 use crate::parse::statement::{Assignment, Insert, InsertSource, LoadData, LoadTarget};
 use crate::plan::walk::changeable_column;
@@ -19,8 +19,8 @@ pub struct ViewTarget {
     pub table: Arc<TableDef>,
     /// The view, and those through which it comes to the table.
     pub views: Vec<Arc<TableDef>>,
-    /// What a row has to meet, over the table's columns.
-    pub checks: Vec<Expr>,
+    /// What a row has to meet, over the table's columns. The view that the statement names asks for it, or the partitions that it is of.
+    pub checks: Vec<(Expr, CheckOf)>,
     /// The view's columns, and where they are in the table; `None` for those of other tables that it joins.
     columns: Vec<(String, Option<usize>)>,
 }
@@ -95,6 +95,10 @@ pub fn through_view(
     let mut asked = Vec::new();
     merged.checks(false, &mut asked);
     let mut checks = Vec::with_capacity(asked.len());
+    let over_table = |id: usize| position(scan, ColumnId(id as u32)).unwrap_or(id);
+    if let Some(condition) = scan.columns.first().and_then(|(_, first)| binder.partitions.get(first)) {
+        checks.push((condition.clone().map_columns(&mut { over_table }), CheckOf::Partitions));
+    }
     for asked in asked {
         let Some(condition) = asked.condition.clone() else { continue };
         if asked.has_subqueries {
@@ -103,8 +107,8 @@ pub fn through_view(
         if condition.columns().iter().any(|id| position(scan, ColumnId(*id as u32)).is_none()) {
             return Err(unsupported("INSERT into a view WITH CHECK OPTION whose condition joins tables"));
         }
-        let over_table = |id: usize| position(scan, ColumnId(id as u32)).unwrap_or(id);
-        checks.push(condition.map_columns(&mut { over_table }));
+        let of = CheckOf::View(view.database.clone(), view.name.clone());
+        checks.push((condition.map_columns(&mut { over_table }), of));
     }
     let columns = shown.into_iter().map(|(name, id)| (name, id.and_then(|id| position(scan, id)))).collect();
     let table = scan.table.clone();

@@ -73,7 +73,9 @@ impl Binder<'_> {
     }
 
     fn query_with(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
+        let of_exists = std::mem::take(&mut self.of_exists);
         let ctes = self.with(query.with.as_ref())?;
+        self.of_exists = of_exists;
         let mut bound = self.body(&query.body, &query.order_by)?;
         locks::apply(&query.locks, &mut bound.body)?;
         if let Some(limit) = &query.limit {
@@ -225,7 +227,9 @@ impl Binder<'_> {
         left: &ast::QueryBody,
         right: &ast::QueryBody,
     ) -> Result<QueryExpr, SqlError> {
+        let of_exists = self.of_exists;
         let left = self.body(left, &[])?;
+        self.of_exists = of_exists;
         let right = self.body(right, &[])?;
         self.combine(op, all, left, right)
     }

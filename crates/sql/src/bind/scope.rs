@@ -122,6 +122,8 @@ pub struct Block {
     pub group_names: Vec<(Arc<str>, Expr)>,
     /// It has a GROUP BY, once that is bound.
     pub has_keys: bool,
+    /// Of EXISTS, and without HAVING: `*` is no column there, but whatever there is.
+    pub stars_are_one: bool,
     /// The recursive CTE whose member it is, once its FROM names that.
     pub recursive: Option<Arc<str>>,
 }
@@ -165,6 +167,7 @@ impl Block {
             in_window: false,
             group_names: Vec::new(),
             has_keys: false,
+            stars_are_one: false,
             recursive: None,
         }
     }

@@ -44,7 +44,9 @@ impl Binder<'_> {
         select: &ast::Select,
         order_by: &[OrderItem],
     ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
-        self.blocks.push(Block::new());
+        let mut block = Block::new();
+        block.stars_are_one = std::mem::take(&mut self.of_exists) && select.having.is_none();
+        self.blocks.push(block);
         let bound = self.select_in_block(select, order_by);
         self.blocks.pop();
         bound
@@ -92,6 +94,7 @@ impl Binder<'_> {
             self.block().window_functions.truncate(before.1);
         }
         self.check_member_block(grouped)?;
+        let mut has_second_filter = false;
         let aggregation = if grouped {
             let mut grouping = Grouping::new(self, keys, filter.as_ref(), ast.rollup)?;
             for (i, item) in items.iter_mut().enumerate() {
@@ -114,13 +117,17 @@ impl Binder<'_> {
             Some(grouping.finish(self)?)
         } else {
             // Without groups HAVING is a second WHERE.
+            has_second_filter = having.is_some();
             filter = match (filter, having.take()) {
                 (Some(filter), Some(having)) => Some(self.typer.and(vec![filter, having])),
                 (filter, having) => filter.or(having),
             };
             None
         };
-        self.project(from.from, filter, aggregation, having, ast.distinct, items, order)
+        let (mut select, order, outputs) =
+            self.project(from.from, filter, aggregation, having, ast.distinct, items, order)?;
+        select.has_second_filter = has_second_filter;
+        Ok((select, order, outputs))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of a block, in order")]
@@ -161,7 +168,8 @@ impl Binder<'_> {
         }
         let block = self.block();
         let subqueries = std::mem::take(&mut block.subqueries).into_iter().map(|s| s.subquery).collect();
-        let select = Select { from, filter, aggregation, having, windows, projection, distinct, subqueries };
+        let (filter, plain) = (filter, Select::plain(from, projection));
+        let select = Select { filter, aggregation, having, windows, distinct, subqueries, ..plain };
         if order.iter().any(|(key, _)| matches!(key, OrderKey::Hidden(_))) {
             return self.order_distinct(select, outputs, order);
         }
@@ -186,6 +194,10 @@ impl Binder<'_> {
         self.block().given_names = items.iter().filter_map(given_name).collect();
         for item in items {
             match item {
+                SelectItem::Wildcard { span, .. } if self.block().stars_are_one => {
+                    self.note_one(*span);
+                    bound.push(Item { name: "1".into(), expr: Expr::int(1) });
+                }
                 SelectItem::Wildcard { table: None, span, .. } => {
                     if star.is_empty() {
                         return Err(ErrorCode::NO_TABLES_USED.with(&[]));
@@ -261,11 +273,7 @@ impl Binder<'_> {
                     false => Err(error),
                 })?,
             };
-            let computed = self.block().aggregates.iter().map(|a| a.id).collect::<Vec<_>>();
-            let windows = self.block().window_functions.iter().map(|w| w.window.id).collect::<Vec<_>>();
-            let columns = key.columns();
-            let uses = |ids: &[ColumnId]| columns.iter().any(|c| ids.contains(&ColumnId(*c as u32)));
-            if uses(&computed) || uses(&windows) {
+            if self.is_of_groups(&key) {
                 let name = self.item_name(expr, None);
                 return Err(ErrorCode::WRONG_GROUP_FIELD.with(&[&name]));
             }
@@ -281,6 +289,26 @@ impl Binder<'_> {
             }
         }
         Ok(keys)
+    }
+
+    /// Whether there is an aggregate in a key, of this block or of one around it, or a window of this block; in a subquery, too, that
+    /// is a select item.
+    fn is_of_groups(&self, key: &Expr) -> bool {
+        let is_aggregate = |id: ColumnId| self.aggregates_up_to(self.blocks.len() - 1).any(|of| of.id == id);
+        let Some(block) = self.blocks.last() else { return false };
+        let is_window = |id: ColumnId| block.window_functions.iter().any(|of| of.window.id == id);
+        let reads = |id: ColumnId| {
+            let item = block.subqueries.iter().find(|entry| entry.subquery.id == id);
+            item.filter(|entry| entry.clause == Clause::Select).map_or(&[][..], |entry| &entry.subquery.outer)
+        };
+        let columns = key.columns().into_iter().map(|column| ColumnId(column as u32));
+        let is_computed = |id: ColumnId| is_aggregate(id) || is_window(id);
+        columns.into_iter().any(|id| is_computed(id) || reads(id).iter().any(|id| is_computed(*id)))
+    }
+
+    /// The aggregates of a block and of those around it.
+    pub(super) fn aggregates_up_to(&self, depth: usize) -> impl Iterator<Item = &Aggregate> {
+        self.blocks[..=depth].iter().flat_map(|block| &block.aggregates)
     }
 
     fn item_at<'i>(&self, position: u64, items: &'i [Item], clause: Clause) -> Result<&'i Item, SqlError> {

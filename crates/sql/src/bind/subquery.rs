@@ -55,7 +55,10 @@ impl Binder<'_> {
     }
 
     pub(super) fn exists(&mut self, query: &ast::Query, negated: bool) -> Result<Expr, SqlError> {
-        let (query, outer) = self.subquery(query)?;
+        self.of_exists = true;
+        let bound = self.subquery(query);
+        self.of_exists = false;
+        let (query, outer) = bound?;
         Ok(self.add_subquery(SubqueryKind::Exists { negated }, query, outer, SqlType::BIGINT, false))
     }
 

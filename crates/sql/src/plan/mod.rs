@@ -188,6 +188,8 @@ pub struct Select {
     pub filter: Option<Expr>,
     pub aggregation: Option<Aggregation>,
     pub having: Option<Expr>,
+    /// It has a HAVING without groups, which is part of its filter: its rows are no rows of tables.
+    pub has_second_filter: bool,
     pub windows: Vec<WindowFunction>,
     /// Outputs of the block, followed by hidden sort keys.
     pub projection: Vec<Projected>,
@@ -521,6 +523,7 @@ impl Select {
             filter: None,
             aggregation: None,
             having: None,
+            has_second_filter: false,
             windows: Vec::new(),
             projection,
             distinct: false,
@@ -541,6 +544,7 @@ pub fn can_merge(query: &QueryExpr) -> bool {
         && !matches!(select.from, From::Dual)
         && select.aggregation.is_none()
         && select.having.is_none()
+        && !select.has_second_filter
         && select.windows.is_empty()
         && !select.distinct
         && !select.projection.iter().any(|item| item.expr.is_volatile() || answers_in_list(&item.expr))
