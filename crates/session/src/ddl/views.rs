@@ -95,7 +95,7 @@ impl Session {
         let names = names_of(create, &query, &bound)?;
         let mut algorithm = create.algorithm.or(old.map(|old| old.algorithm)).unwrap_or_default();
         let merges = can_merge(&bound.body);
-        if algorithm == ViewAlgorithm::Merge && !merges {
+        if algorithm == ViewAlgorithm::Merge && !plan::shows_rows(&bound.body) {
             let warning = ErrorCode::WARN_VIEW_MERGE.with(&[]);
             self.warn(Level::Warning, warning.errno, warning.message);
             algorithm = ViewAlgorithm::Undefined;

@@ -241,8 +241,8 @@ pub struct Binder<'a> {
     notes: Option<Notes>,
     /// VALUES() may stand in subqueries.
     takes_inserted: bool,
-    /// The query that is bound next is that of an EXISTS.
-    of_exists: bool,
+    /// Which `*` of the query that is bound next are no columns, since it is that of an EXISTS.
+    stars: scope::Stars,
     /// Conditions for the partitions that scans are of, by the first columns of these.
     partitions: HashMap<ColumnId, Expr>,
 }
@@ -271,7 +271,7 @@ impl<'a> Binder<'a> {
             merged: merge::Merged::default(),
             notes: None,
             takes_inserted: false,
-            of_exists: false,
+            stars: scope::Stars::default(),
             partitions: HashMap::new(),
         }
     }
@@ -414,6 +414,7 @@ impl<'a> Binder<'a> {
             name: alias,
             columns,
             is_stored,
+            is_complemented: false,
             keys,
             hidden,
             rowid,

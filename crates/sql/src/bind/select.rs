@@ -9,7 +9,7 @@ use avocet_types::{LobSize, SqlType};
 
 use crate::bind::expr::position;
 use crate::bind::group::{Grouping, Place};
-use crate::bind::scope::{Block, Clause, ColumnName, ScopeTable};
+use crate::bind::scope::{Block, Clause, ColumnName, ScopeTable, Stars};
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, ExprKind, Ident, OrderItem, SelectItem};
 use crate::plan::*;
@@ -45,7 +45,11 @@ impl Binder<'_> {
         order_by: &[OrderItem],
     ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
         let mut block = Block::new();
-        block.stars_are_one = std::mem::take(&mut self.of_exists) && select.having.is_none();
+        block.stars = match std::mem::take(&mut self.stars) {
+            _ if select.having.is_some() => Stars::None,
+            Stars::All if select.distinct => Stars::OfNothing,
+            stars => stars,
+        };
         self.blocks.push(block);
         let bound = self.select_in_block(select, order_by);
         self.blocks.pop();
@@ -87,11 +91,10 @@ impl Binder<'_> {
         let mut order = self.order_keys(order_by, &items)?;
 
         let grouped = !keys.is_empty() || !self.block().aggregates.is_empty();
-        if grouped && keys.is_empty() {
-            // One row has no order; what it was asked for need not be of groups then.
+        if grouped && keys.is_empty() && self.block().window_functions.len() == before.1 {
+            // One row has no order; what it was asked for need not be of groups then, but for windows.
             order.clear();
             self.block().subqueries.truncate(before.0);
-            self.block().window_functions.truncate(before.1);
         }
         self.check_member_block(grouped)?;
         let mut has_second_filter = false;
@@ -194,7 +197,7 @@ impl Binder<'_> {
         self.block().given_names = items.iter().filter_map(given_name).collect();
         for item in items {
             match item {
-                SelectItem::Wildcard { span, .. } if self.block().stars_are_one => {
+                SelectItem::Wildcard { span, .. } if self.is_no_column(star) => {
                     self.note_one(*span);
                     bound.push(Item { name: "1".into(), expr: Expr::int(1) });
                 }
@@ -228,6 +231,15 @@ impl Binder<'_> {
             }
         }
         Ok(bound)
+    }
+
+    /// Whether `*` stands for nothing but that there is a row.
+    fn is_no_column(&mut self, star: &[ColumnId]) -> bool {
+        match self.block().stars {
+            Stars::None => false,
+            Stars::OfNothing => star.is_empty(),
+            Stars::All => true,
+        }
     }
 
     /// The name of a column that is not of a stored table.
@@ -274,7 +286,13 @@ impl Binder<'_> {
                 })?,
             };
             if self.is_of_groups(&key) {
-                let name = self.item_name(expr, None);
+                // As in MySQL, only a select item has a name.
+                let item = items.iter().find(|item| item.expr == key);
+                let name = match (&expr.kind, item) {
+                    (ExprKind::Column { column, .. }, _) => column.name.as_str(),
+                    (_, Some(item)) => &item.name,
+                    (_, None) => "???",
+                };
                 return Err(ErrorCode::WRONG_GROUP_FIELD.with(&[&name]));
             }
             if let ExprKind::Column { column, .. } = &expr.kind {

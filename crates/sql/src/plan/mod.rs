@@ -539,6 +539,13 @@ pub fn can_merge(query: &QueryExpr) -> bool {
     let answers_in_list = |expr: &Expr| {
         expr.columns().iter().any(|id| select.subqueries.iter().any(|s| s.id == ColumnId(*id as u32)))
     };
+    shows_rows(query)
+        && !select.projection.iter().any(|item| item.expr.is_volatile() || answers_in_list(&item.expr))
+}
+
+/// Whether ALGORITHM = MERGE fits a view's query. What is random, or costly, in its list is computed once for each of its rows here.
+pub fn shows_rows(query: &QueryExpr) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
     query.ctes.is_empty()
         && query.limit.is_none()
         && !matches!(select.from, From::Dual)
@@ -547,5 +554,4 @@ pub fn can_merge(query: &QueryExpr) -> bool {
         && !select.has_second_filter
         && select.windows.is_empty()
         && !select.distinct
-        && !select.projection.iter().any(|item| item.expr.is_volatile() || answers_in_list(&item.expr))
 }

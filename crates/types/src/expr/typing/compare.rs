@@ -476,8 +476,13 @@ impl Typer {
                 charset: "binary".to_owned(),
             });
         }
+        // The text of a number, a date or a time is of any character set.
+        let is_plain = !expr.ty.is_string() && !expr.ty.is_bytes() && expr.ty.members().is_none();
+        let is_plain = is_plain && expr.ty != SqlType::Json && expr.ty != SqlType::Null;
         let expr = self.text(expr);
-        if let Some(charset) = expr.ty.charset().filter(|charset| *charset != to.info().charset) {
+        if let Some(charset) =
+            expr.ty.charset().filter(|_| !is_plain).filter(|charset| *charset != to.info().charset)
+        {
             return Err(EvalError::CollationCharset {
                 collation: to.name().to_owned(),
                 charset: charset.name().to_owned(),
