@@ -122,12 +122,13 @@ impl Session {
                     warnings.push(ErrorCode::USER_DOES_NOT_EXIST.with(&[name]));
                     continue;
                 };
-                if !holds(before, &scope, &specified, restricts) {
+                let missing = missing(before, &scope, &specified, restricts);
+                if missing > 0 {
                     let error = no_such_grant(&scope, name, host);
                     if !how.if_exists {
                         return Err(error);
                     }
-                    warnings.push(error);
+                    warnings.extend(std::iter::repeat_n(error, missing));
                 }
                 may_change.check(before)?;
                 let mut user = UserDef::clone(before);
@@ -290,34 +291,33 @@ impl Session {
     }
 }
 
-/// Whether an account holds all that is to be taken from it; of ALL, anything on that scope will do, and of a table's privileges, some
-/// of its columns'.
-fn holds(user: &UserDef, scope: &GrantScope, specified: &Specified, restricts: bool) -> bool {
+/// How much of what is to be taken an account does not hold: nothing if all of it is there; for ALL, anything on that scope will do,
+/// and of a table's privileges, some of its columns'.
+fn missing(user: &UserDef, scope: &GrantScope, specified: &Specified, restricts: bool) -> usize {
     let on = |scope: &GrantScope| user.grants.get(scope).copied();
+    let lacks = |held: Privileges| usize::from(!specified.all && !held.contains(specified.whole));
     match scope {
-        GrantScope::Global => true,
+        GrantScope::Global => 0,
         GrantScope::Database(_) => {
             let held = on(scope);
             let global = if restricts { user.global() } else { Privileges::NONE };
             match specified.all {
-                true => held.is_some() || global.intersects(specified.whole),
-                false => (held.unwrap_or_default() | global).contains(specified.whole),
+                true => usize::from(held.is_none() && !global.intersects(specified.whole)),
+                false => lacks(held.unwrap_or_default() | global),
             }
         }
         GrantScope::Table { database, table } => {
             let of_columns = columns_of(user, database, table).map(|(_, held)| *held);
             let held = on(scope).into_iter().chain(of_columns).reduce(|one, other| one | other);
-            let Some(held) = held else { return false };
-            (specified.all || held.contains(specified.whole))
-                && specified.columns.iter().all(|(column, privileges)| {
-                    let (database, table, column) = (database.clone(), table.clone(), column.clone());
-                    let held = on(&GrantScope::Column { database, table, column });
-                    held.is_some_and(|held| held.contains(*privileges))
-                })
+            let Some(held) = held else { return 1 };
+            let lacks_on = |(column, privileges): &(&String, &Privileges)| {
+                let (database, table, column) = (database.clone(), table.clone(), (*column).clone());
+                let held = on(&GrantScope::Column { database, table, column });
+                !held.is_some_and(|held| held.contains(**privileges))
+            };
+            lacks(held) + specified.columns.iter().filter(lacks_on).count()
         }
-        GrantScope::Column { .. } | GrantScope::Procedure { .. } => {
-            on(scope).is_some_and(|held| specified.all || held.contains(specified.whole))
-        }
+        GrantScope::Column { .. } | GrantScope::Procedure { .. } => on(scope).map_or(1, lacks),
     }
 }
 
