@@ -1,31 +1,30 @@
-//! WITH CHECK OPTION: what rows have to meet that are written through a view; and the views that a plan was made for.
+//! WITH CHECK OPTION and PARTITION: what rows have to meet that are written through a view, or into partitions; and the views that a plan was made for.
 
 use std::sync::Arc;
 
 use avocet_engine::Catalog;
+use avocet_sql::bind::CheckOf;
 use avocet_types::TableDef;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource, Warning};
 
 use super::{NotPoint, Refusal, Run, Table};
 
-/// The condition of a view, over a row of its table.
+/// A condition over a row of a table.
 #[derive(Debug)]
 pub struct RowCheck {
     program: RowProgram,
-    database: String,
-    view: String,
+    of: CheckOf,
 }
 
 impl RowCheck {
-    /// `view` are the database and the name of the view that refuses.
-    pub fn compile(condition: &Expr, (database, view): &(String, String)) -> Result<Self, Refusal> {
-        let (database, view) = (database.clone(), view.clone());
-        Ok(Self { program: RowProgram::compile(condition)?, database, view })
+    /// `of` is what refuses.
+    pub fn compile(condition: &Expr, of: &CheckOf) -> Result<Self, Refusal> {
+        Ok(Self { program: RowProgram::compile(condition)?, of: of.clone() })
     }
 }
 
-/// Error 1369 of the first condition that a row does not meet.
+/// Error 1369 or 1748 of the first condition that a row does not meet.
 pub fn first_failed<'a, R: RowSource<'a>>(
     checks: &'a [RowCheck],
     row: &R,
@@ -33,7 +32,10 @@ pub fn first_failed<'a, R: RowSource<'a>>(
 ) -> Result<Option<SqlError>, SqlError> {
     for check in checks {
         if !check.program.matches(row, params, ctx)? {
-            return Ok(Some(ErrorCode::VIEW_CHECK_FAILED.with(&[&check.database, &check.view])));
+            return Ok(Some(match &check.of {
+                CheckOf::View(database, view) => ErrorCode::VIEW_CHECK_FAILED.with(&[database, view]),
+                CheckOf::Partitions => ErrorCode::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET.with(&[]),
+            }));
         }
     }
     Ok(None)

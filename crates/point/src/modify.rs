@@ -121,7 +121,7 @@ impl Changer {
                 Assignments::compile(&list, def, true, &|value| Ok(RowProgram::compile(value)?))?;
             let own = bound.checks.iter().filter(|check| check.target == at);
             let checks = own
-                .map(|check| RowCheck::compile(&check.condition, &check.view))
+                .map(|check| RowCheck::compile(&check.condition, &check.of))
                 .collect::<Result<_, Refusal>>()?;
             targets.push(Target { table: Table(table.clone()), checks, assignments });
         }

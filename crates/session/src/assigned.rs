@@ -24,7 +24,7 @@ impl Session {
             return result;
         }
         for (name, value) in assigned {
-            self.user_variables.insert(name, value)?;
+            self.user_variables.insert(name, value, self.settings.time_zone)?;
         }
         result
     }

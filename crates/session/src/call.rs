@@ -115,7 +115,7 @@ impl Session {
             match variable {
                 Some(name) => {
                     let ty = if value.is_null() { SqlType::Null } else { parameter.column.ty };
-                    self.user_variables.insert(name.clone(), (value, ty))?;
+                    self.user_variables.insert(name.clone(), (value, ty), self.settings.time_zone)?;
                 }
                 None => {
                     let column = OutputColumn::expression(&parameter.column.name, parameter.column.ty);

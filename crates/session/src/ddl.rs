@@ -15,7 +15,7 @@ mod temporary;
 mod views;
 mod zero_dates;
 
-pub(crate) use columns::of_query as columns_of_query;
+pub(crate) use columns::of_view as columns_of_view;
 pub(crate) use columns::type_of;
 
 use avocet_base::TableId;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use avocet_engine::MemoryBudget;
 use avocet_sql::parse::statement::{InsertSource, StatementKind};
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::text::without_members;
+use avocet_types::temporal::TimeZone;
+use avocet_types::text::without_column;
 use avocet_types::{SqlType, Value};
 use parking_lot::Mutex;
 
@@ -138,8 +139,13 @@ impl UserVariables {
 
     /// # Errors
     /// 1041 if there is no room for the value; the variable keeps the one that it has.
-    pub fn insert(&mut self, name: String, (value, ty): (Value, SqlType)) -> Result<(), SqlError> {
-        let value = without_members(value, ty);
+    pub fn insert(
+        &mut self,
+        name: String,
+        (value, ty): (Value, SqlType),
+        zone: TimeZone,
+    ) -> Result<(), SqlError> {
+        let value = without_column(value, ty, zone);
         let size = |value: &Value| name.len() + VARIABLE_BYTES + string_bytes(std::slice::from_ref(value));
         let before = self.values.lock().get(&name).map_or(0, |(value, _)| size(value));
         let bytes = self.bytes - before + size(&value.0);

@@ -14,7 +14,7 @@ use avocet_engine::{StatementMark, TableHandle};
 use avocet_point::{
     BULK_ROWS, Refusal, RowCheck, Updates, auto_number, first_failed, rules_of, within_range,
 };
-use avocet_sql::bind::{Clause, TableBinder, UpsertNames, reads_directly, unsupported};
+use avocet_sql::bind::{Clause, TableBinder, UpsertNames, ViewTarget, reads_directly, unsupported};
 use avocet_sql::parse::ast::{Expr, ExprKind, Ident, ObjectName, Query, UnaryOp};
 use avocet_sql::parse::statement::{Insert, InsertSource};
 use avocet_sql::plan::BoundQuery;
@@ -33,6 +33,7 @@ use super::run::{Done, Outcome, Text};
 use super::select::Purpose;
 use super::state::{Level, Session};
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value};
+use super::through_views::checks_of;
 
 /// How often a statement is bound anew because a view changed between binding and use.
 const MAX_REBINDS: usize = 100;
@@ -60,6 +61,8 @@ pub(super) struct Inserter<'i> {
     updates: Option<Updates>,
     /// Of the view into which the rows go.
     pub checks: Arc<[RowCheck]>,
+    /// A warning said that the table behind the view has columns without a default.
+    told_of_defaults: bool,
     /// Of the row that is being inserted: what the query has for `updates` alone.
     beside: Vec<Value>,
     params: &'i [Datum<'i>],
@@ -181,6 +184,7 @@ impl Session {
 
     pub(super) async fn insert(&mut self, insert: &Insert, text: &Text<'_>) -> Result<Outcome, SqlError> {
         self.set_storing(!insert.ignore);
+        self.set_ignoring(insert.ignore);
         let mark = self.begin_statement()?;
         let result = match self.insert_once(insert, mark, text).await {
             Ok(None) => self.insert_in_transaction(insert, text).await,
@@ -218,15 +222,14 @@ impl Session {
         for _ in 0..MAX_REBINDS {
             let Some(target) = self.insert_through_view(insert)? else {
                 let table = self.insert_target(&insert.table)?;
-                return self.insert_into(table, Arc::default(), insert, text).await;
+                return self.insert_into(table, None, insert, text).await;
             };
             let own = target.insert(insert)?;
             // Whoever changes the view waits for this transaction once it is held.
             if self.hold_views(&target.views)? {
-                let checks = self.checks_of(&target, &insert.table)?;
                 let table = self.insert_target(&own.table)?;
                 if Arc::ptr_eq(&table.def, &target.table) {
-                    return self.insert_into(table, checks, &own, text).await;
+                    return self.insert_into(table, Some(&target), &own, text).await;
                 }
             }
         }
@@ -236,12 +239,18 @@ impl Session {
     async fn insert_into(
         &mut self,
         table: Arc<TableHandle>,
-        checks: Arc<[RowCheck]>,
+        through: Option<&ViewTarget>,
         insert: &Insert,
         text: &Text<'_>,
     ) -> Result<Done, SqlError> {
         let mut inserter = self.inserter(table, insert, text)?;
-        inserter.checks = checks;
+        if let Some(target) = through {
+            inserter.checks = checks_of(target)?;
+            if let Some(lacking) = &target.lacks_default {
+                self.warn_of(lacking);
+                inserter.told_of_defaults = true;
+            }
+        }
         let many = match &insert.source {
             InsertSource::Values(rows) => {
                 let names = UpsertNames::new(insert, &inserter.table.def, &inserter.targets)?;
@@ -308,6 +317,7 @@ impl Session {
             ignore,
             updates: None,
             checks: Arc::default(),
+            told_of_defaults: false,
             beside: Vec::new(),
             params: &[],
             first_generated: 0,
@@ -443,6 +453,11 @@ impl Session {
         match failed {
             None => Ok(true),
             Some(error) if inserter.ignore => {
+                // The engine of partitions refuses them, as it does a key that is there.
+                if error.is(ErrorCode::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET) {
+                    inserter.rows += 1;
+                    inserter.duplicates += 1;
+                }
                 self.warn(Level::Warning, error.errno, error.message);
                 inserter.give_number_back();
                 Ok(false)
@@ -593,7 +608,10 @@ impl Session {
                 self.note_auto_value(inserter, &stored);
                 Ok(stored)
             }
-            Given::Default => self.default_value(column, &inserter.storing, number == 1),
+            Given::Default => {
+                let warns = number == 1 && !inserter.told_of_defaults;
+                self.default_value(column, &inserter.storing, warns)
+            }
         }
     }
 

@@ -69,7 +69,7 @@ impl Session {
         let is_empty = sink.row.is_none();
         // Even if there are more rows than the one, the first was taken.
         for (name, value) in names.iter().zip(sink.row.into_iter().flatten().zip(sink.types)) {
-            self.user_variables.insert(name.clone(), value)?;
+            self.user_variables.insert(name.clone(), value, self.settings.time_zone)?;
         }
         if sink.too_many {
             return Err(ErrorCode::TOO_MANY_ROWS.with(&[]));

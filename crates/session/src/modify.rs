@@ -37,6 +37,7 @@ impl Finds {
 impl Session {
     pub(super) async fn update(&mut self, update: &Update, text: &Text<'_>) -> Result<Outcome, SqlError> {
         self.set_storing(!update.ignore);
+        self.set_ignoring(update.ignore);
         let mark = self.begin_statement()?;
         let compile = |session: &Self| {
             let (view, catalog) = (session.view(), session.catalog());
@@ -51,6 +52,7 @@ impl Session {
     }
 
     pub(super) async fn delete(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        self.set_ignoring(delete.ignore);
         let mark = self.begin_statement()?;
         let compile = |session: &Self| {
             let (view, catalog) = (session.view(), session.catalog());

@@ -264,7 +264,7 @@ impl Session {
         let Some(target) = self.insert_through_view(insert)? else {
             return point::compile_insert(insert, source, &view, &catalog, types);
         };
-        if !target.checks.is_empty() {
+        if !target.checks.is_empty() || target.lacks_default.is_some() {
             return Err(NotPoint::because("rows for a view that checks them").into());
         }
         let own = target.insert(insert)?;
@@ -335,6 +335,7 @@ impl Session {
             }
             self.check_safe_plan(plan, params)?;
             self.set_storing(!plan.ignores());
+            self.set_ignoring(plan.ignores());
         } else if plan.locks_exclusively() && !plan.tables().all(|table| table.id().is_temporary()) {
             self.check_not_read_only()?;
         }

@@ -48,7 +48,7 @@ impl Session {
             SetItem::Variable { scope, name, .. } => self.set_variable(*scope, name, value).await,
             SetItem::UserVariable { name, .. } => {
                 let value = value.unwrap_or((Datum::Null, SqlType::Null));
-                self.user_variables.insert(name.clone(), value)
+                self.user_variables.insert(name.clone(), value, self.settings.time_zone)
             }
             SetItem::Names { charset, collation } => self.set_names(charset.as_deref(), collation.as_deref()),
             SetItem::CharacterSet(charset) => self.set_character_set(charset.as_deref()),

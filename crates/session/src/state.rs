@@ -381,7 +381,7 @@ impl Session {
         context.max_allowed_packet = settings.max_allowed_packet;
         context.group_concat_max_len = settings.group_concat_max_len;
         context.cte_max_recursion_depth = settings.cte_max_recursion_depth;
-        context.storing = false;
+        (context.storing, context.ignoring) = (false, false);
         if context.host.is_none() {
             context.host = Some(self.host.0.clone());
         }
@@ -408,6 +408,12 @@ impl Session {
     }
 
     /// Within a statement that stores values, whether what does not fit is an error.
+    pub(super) fn set_ignoring(&mut self, ignoring: bool) {
+        if let Some(context) = Arc::get_mut(&mut self.context) {
+            context.ignoring = ignoring;
+        }
+    }
+
     pub(super) fn set_storing(&mut self, storing: bool) {
         if let Some(context) = Arc::get_mut(&mut self.context) {
             context.storing = storing;

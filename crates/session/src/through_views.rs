@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use avocet_point::{Refusal, RowCheck};
-use avocet_sql::bind::{ViewTarget, through_view, unsupported};
+use avocet_sql::bind::{CheckOf, ViewTarget, through_view, unsupported};
 use avocet_sql::parse::ast::ObjectName;
-use avocet_sql::parse::statement::{Insert, LoadData, LoadTarget};
+use avocet_sql::parse::statement::{Insert, LoadData, LoadTarget, OnDuplicateKey};
 use avocet_types::error::SqlError;
+use avocet_types::expr::Expr;
 
 use super::state::Session;
 
@@ -16,7 +17,7 @@ impl Session {
         let columns = insert.columns.as_ref().filter(|columns| !columns.is_empty());
         let columns: Option<Vec<&str>> =
             columns.map(|columns| columns.iter().map(|column| column.name.as_str()).collect());
-        self.target_of_view(&insert.table, columns.as_deref())
+        self.target_of_view(&insert.table, columns.as_deref(), insert.ignore)
     }
 
     pub(super) fn load_through_view(&self, load: &LoadData) -> Result<Option<ViewTarget>, SqlError> {
@@ -29,18 +30,25 @@ impl Session {
         let columns: Option<Vec<String>> = columns.map(|columns| columns.chain(assigned).collect());
         let columns: Option<Vec<&str>> =
             columns.as_ref().map(|columns| columns.iter().map(String::as_str).collect());
-        self.target_of_view(&load.table, columns.as_deref())
+        self.target_of_view(&load.table, columns.as_deref(), load.on_duplicate == OnDuplicateKey::Ignore)
     }
 
     fn target_of_view(
         &self,
         name: &ObjectName,
         columns: Option<&[&str]>,
+        ignore: bool,
     ) -> Result<Option<ViewTarget>, SqlError> {
         if !self.catalog().has_views() {
             return Ok(None);
         }
-        let target = through_view(name, columns, "INSERT", &self.view(), self.settings.sql_mode)?;
+        let target = through_view(name, columns, "INSERT", &self.view())?;
+        if let Some(lacking) = target.as_ref().and_then(|target| target.lacks_default.clone())
+            && self.settings.sql_mode.is_strict()
+            && !ignore
+        {
+            return Err(lacking);
+        }
         let hidden = target.as_ref().map(|target| &target.table);
         match hidden.filter(|table| self.temporary.has(&table.database, &table.name)) {
             None => Ok(target),
@@ -48,19 +56,10 @@ impl Session {
             Some(_) => Err(unsupported("INSERT through a view of a table that a temporary table hides")),
         }
     }
+}
 
-    /// What rows have to meet that go into a view. The one that the statement names refuses them.
-    pub(super) fn checks_of(
-        &self,
-        target: &ViewTarget,
-        view: &ObjectName,
-    ) -> Result<Arc<[RowCheck]>, SqlError> {
-        let database = match &view.database {
-            Some(database) => database.name.clone(),
-            None => self.current_database()?.to_owned(),
-        };
-        let named = (database, view.name.name.clone());
-        let compile = |condition| RowCheck::compile(condition, &named).map_err(Refusal::into_error);
-        target.checks.iter().map(compile).collect()
-    }
+/// What rows have to meet that go into a view. The one that the statement names refuses them.
+pub(super) fn checks_of(target: &ViewTarget) -> Result<Arc<[RowCheck]>, SqlError> {
+    let compile = |(condition, of): &(Expr, CheckOf)| RowCheck::compile(condition, of);
+    target.checks.iter().map(|check| compile(check).map_err(Refusal::into_error)).collect()
 }

@@ -8,7 +8,7 @@ use avocet_sql::bind::{CatalogView, TableStatistics};
 use avocet_sql::parse::ast::TypeSpec;
 use avocet_sql::parse::ast::VariableScope;
 use avocet_types::error::SqlError;
-use avocet_types::expr::{Expr, ExprKind, Typer};
+use avocet_types::expr::{Expr, ExprKind, SqlMode, Typer};
 use avocet_types::schema::TableDef;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
@@ -19,11 +19,13 @@ use super::{info_schema, variables};
 pub(super) struct View<'s> {
     pub session: &'s Session,
     pub catalog: Arc<Catalog>,
+    /// A view is made of it: whether its groups give one value each is asked when it is read.
+    pub defines_view: bool,
 }
 
 impl Session {
     pub(super) fn view(&self) -> View<'_> {
-        View { session: self, catalog: self.catalog() }
+        View { session: self, catalog: self.catalog(), defines_view: false }
     }
 }
 
@@ -64,7 +66,11 @@ impl CatalogView for View<'_> {
     }
 
     fn typer(&self) -> Typer {
-        self.session.settings.typer()
+        let mut typer = self.session.settings.typer();
+        if self.defines_view {
+            typer.sql_mode = typer.sql_mode.without(SqlMode::ONLY_FULL_GROUP_BY);
+        }
+        typer
     }
 
     fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError> {

@@ -119,6 +119,12 @@ impl Qualifier<'_> {
         let mut items = Vec::with_capacity(select.items.len());
         for item in std::mem::take(&mut select.items) {
             match item {
+                SelectItem::Wildcard { span, .. } if self.notes.ones.contains(&span.into()) => {
+                    items.push(SelectItem::Expr {
+                        expr: Expr { kind: ExprKind::Integer(1), span },
+                        alias: None,
+                    });
+                }
                 SelectItem::Wildcard { span, .. } => {
                     let all = self.notes.stars.get(&span.into()).into_iter().flatten();
                     items.extend(all.map(|of| SelectItem::Expr {

@@ -338,6 +338,7 @@ codes! {
     1706 b"HY000" MULTI_UPDATE_KEY_CONFLICT "Primary key/partition key update is not allowed since the table is updated both as '{}' and as '{}'."
     1735 b"HY000" UNKNOWN_PARTITION "Unknown partition '{}' in table '{}'"
     1747 b"HY000" PARTITION_CLAUSE_ON_NONPARTITIONED "PARTITION () clause on non partitioned table"
+    1748 b"HY000" ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET "Found a row not matching the given partition set"
     1760 b"HY000" INSECURE_CHANGE_SOURCE "Storing MySQL user name or password information in the connection metadata repository is not secure and is therefore not recommended. Please consider using the USER and PASSWORD connection options for START REPLICA; see the 'START REPLICA Syntax' in the MySQL Manual for more information."
     1776 b"HY000" BAD_REPLICA_AUTO_POSITION "Parameters SOURCE_LOG_FILE, SOURCE_LOG_POS, RELAY_LOG_FILE and RELAY_LOG_POS cannot be set when SOURCE_AUTO_POSITION is active."
     1791 b"HY000" UNKNOWN_EXPLAIN_FORMAT "Unknown EXPLAIN format name: '{}'"

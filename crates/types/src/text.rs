@@ -6,7 +6,7 @@ use crate::datum::{Datum, Value};
 use crate::number::{
     write_f32, write_f32_result, write_f64, write_f64_fixed, write_f64_result, write_i64, write_u64,
 };
-use crate::sql_type::SqlType;
+use crate::sql_type::{Collation, SqlType};
 use crate::temporal::{TimeZone, write_date, write_datetime, write_time, write_year};
 
 /// Appends the text of a value of type `ty`; TIMESTAMPs in the time zone given. NULL appends nothing: it has no text.
@@ -80,9 +80,16 @@ pub fn member_text(value: u64, ty: &SqlType) -> Option<Cow<'static, str>> {
     }
 }
 
-/// A value without a column: a name of ENUM or SET is a string there, and BIT a number.
-pub fn without_members(value: Value, ty: SqlType) -> (Value, SqlType) {
+/// A value without a column: a name of ENUM or SET is a string there, as are dates and times in this zone, and BIT a number.
+pub fn without_column(value: Value, ty: SqlType, zone: TimeZone) -> (Value, SqlType) {
     match (&value, ty) {
+        (Datum::Date(_) | Datum::DateTime(_) | Datum::Time(_), ty) => {
+            let text = to_text(&value, &ty, zone).unwrap_or_default().into_owned();
+            // As in MySQL, which has it from a number's text.
+            let collation = Collation::by_name("latin1_swedish_ci").unwrap_or(Collation::DEFAULT);
+            let ty = SqlType::VarChar { len: text.len() as u32, collation };
+            (Datum::Str(text.into()), ty)
+        }
         (Datum::UInt(number), ty) if let Some(members) = ty.members() => {
             let name = member_text(*number, &ty).unwrap_or_default();
             let len = name.chars().count() as u32;

@@ -114,39 +114,55 @@ impl Txn {
         cares.then(|| RowBuf { image: old.image.clone() })
     }
 
-    /// A row was updated.
+    /// A row was updated: as in InnoDB, first its children follow, or are in the way, then its parents are looked for.
     pub(super) fn foreign_update(
         &mut self,
         table: &Arc<TableHandle>,
         before: &RowBuf,
         after: &[u8],
     ) -> Result<()> {
-        let mut new = RowBuf { image: before.image.clone() };
-        delta::apply_to_image(&table.layout, after, &mut new.image)
-            .map_err(crate::error::malformed("row delta"))?;
+        self.foreign_update_of_parent(table, before, after, false)?;
+        if !table.is_child() || !self.constraints.foreign.on {
+            return Ok(());
+        }
+        let new = updated(table, before, after)?;
         let (old, new) = (before.row(&table.layout), new.row(&table.layout));
         let changes = |columns: &[usize]| columns.iter().any(|&c| !old.get(c).is_same(&new.get(c)));
-        if table.is_child() && self.constraints.foreign.on {
-            let links = self.links_of(table, Side::Parents)?;
-            let primary = table.def.primary_key().map_or(&[][..], |index| &index.parts);
-            let is_other = primary.iter().any(|part| changes(&[part.column]));
-            // Without a parent table, as MySQL has it, a row must not even get another primary key.
-            let concerns = |link: &Link| changes(&link.def().columns) || (is_other && link.parent.is_none());
-            for link in links.as_child.iter().filter(|link| concerns(link)) {
-                self.check_parent(link, &new)?;
-            }
+        let links = self.links_of(table, Side::Parents)?;
+        let primary = table.def.primary_key().map_or(&[][..], |index| &index.parts);
+        let is_other = primary.iter().any(|part| changes(&[part.column]));
+        // Without a parent table, as MySQL has it, a row must not even get another primary key.
+        let concerns = |link: &Link| changes(&link.def().columns) || (is_other && link.parent.is_none());
+        for link in links.as_child.iter().filter(|link| concerns(link)) {
+            self.check_parent(link, &new)?;
         }
+        Ok(())
+    }
+
+    /// A parent's row was updated; with `refusals_only`, it could not be, and the question is whether children would have been in
+    /// the way before that.
+    pub(super) fn foreign_update_of_parent(
+        &mut self,
+        table: &Arc<TableHandle>,
+        before: &RowBuf,
+        after: &[u8],
+        refusals_only: bool,
+    ) -> Result<()> {
         if !table.is_parent() {
             return Ok(());
         }
+        let new = updated(table, before, after)?;
+        let (old, new) = (before.row(&table.layout), new.row(&table.layout));
+        let changes = |columns: &[usize]| columns.iter().any(|&c| !old.get(c).is_same(&new.get(c)));
         let links = self.links_of(table, Side::Children)?;
         self.constraints.foreign.cascade.push((table.id(), true));
         let outcome = links.as_parent.iter().try_for_each(|link| {
             let parent = link.parent.as_ref().expect("it was found by its parent");
-            if changes(&parent.columns) {
-                self.pass_on_change(link, parent, &old, Some(&new))
-            } else {
-                Ok(())
+            let concerns = changes(&parent.columns)
+                && (!refusals_only || matches!(self.fate(link, parent, Some(&new)), Fate::Refused));
+            match concerns {
+                true => self.pass_on_change(link, parent, &old, Some(&new)),
+                false => Ok(()),
             }
         });
         self.constraints.foreign.cascade.pop();
@@ -413,6 +429,14 @@ impl Txn {
         self.check_interrupted()?;
         Ok(found)
     }
+}
+
+/// A row as an update leaves it.
+fn updated(table: &TableHandle, before: &RowBuf, after: &[u8]) -> Result<RowBuf> {
+    let mut new = RowBuf { image: before.image.clone() };
+    delta::apply_to_image(&table.layout, after, &mut new.image)
+        .map_err(crate::error::malformed("row delta"))?;
+    Ok(new)
 }
 
 /// Whether a row refers to itself.

@@ -327,7 +327,14 @@ impl Txn {
         old: &mut RowBuf,
     ) -> Result<Option<RowId>> {
         let before = self.foreign_before(table, after, old);
-        let place = self.place_update(t, table, id, after, found, old)?;
+        let place = match (self.place_update(t, table, id, after, found, old), &before) {
+            // Who has children cannot have another's key, either.
+            (Err(error @ EngineError::DuplicateKey { .. }), Some(before)) => {
+                self.foreign_update_of_parent(table, before, after, true)?;
+                return Err(error);
+            }
+            (place, _) => place?,
+        };
         if let (Some(before), Some(_)) = (before, place) {
             self.foreign_update(table, &before, after)?;
         }

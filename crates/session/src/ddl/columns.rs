@@ -11,7 +11,7 @@ use avocet_sql::kept::allowed::Place;
 use avocet_sql::kept::partitions;
 use avocet_sql::parse::ast::{Expr, TypeSpec};
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, DefaultSpec};
-use avocet_sql::plan::{BoundQuery, ColumnId, QueryBody};
+use avocet_sql::plan::{BoundQuery, ColumnId, ColumnInfo, QueryBody};
 use avocet_sql::qualify;
 use avocet_types::convert::store;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -48,9 +48,22 @@ const MAX_MEMBER_CHARS: usize = 255;
 
 /// The columns that CREATE TABLE … AS SELECT makes of a query's outputs.
 pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
+    let mut columns = of_view(bound);
+    for (column, info) in columns.iter_mut().zip(bound.output()) {
+        let stored = info.origin.as_ref().map(|origin| &origin.table.columns[origin.column]);
+        if let Some(stored) = stored.filter(|_| !is_direct(info)) {
+            column.default = default_through(stored, info);
+            column.on_update_now = false;
+        }
+    }
+    columns
+}
+
+/// The columns of a view, with what is said of those of its tables.
+pub(crate) fn of_view(bound: &BoundQuery) -> Vec<ColumnDef> {
     let is_union = matches!(bound.body.body, QueryBody::SetOperation(_));
     let ints = created_as_ints(bound);
-    let column = |(id, info): (&ColumnId, &avocet_sql::plan::ColumnInfo)| {
+    let column = |(id, info): (&ColumnId, &ColumnInfo)| {
         let computed = match info.ty {
             SqlType::Int { width: IntWidth::W64, unsigned } if ints.contains(id) => {
                 SqlType::Int { width: IntWidth::W32, unsigned }
@@ -70,7 +83,7 @@ pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
                 Some(column) => default_of(column),
                 None => computed_default(&computed).filter(|_| !info.nullable),
             },
-            on_update_now: false,
+            on_update_now: stored.is_some_and(|column| column.on_update_now),
             auto_increment: false,
             generated: None,
             invisible: false,
@@ -109,6 +122,28 @@ fn zerofill_of(spec: &TypeSpec, ty: &SqlType) -> Option<u8> {
         SqlType::Double(real) => real.digits.map_or(22, |(digits, _)| digits),
         _ => return None,
     })
+}
+
+/// Whether it is a column of a table that the query itself names.
+fn is_direct(info: &ColumnInfo) -> bool {
+    let (Some(label), Some(origin)) = (&info.label, &info.origin) else { return true };
+    // Rows that were gathered for windows.
+    label.org_table.is_none() && !label.keeps_keys && label.table == origin.alias
+}
+
+/// The default of a column that came through a view or a derived table: constants if its rows are gathered; if it is merged, what a
+/// computed column has.
+fn default_through(column: &ColumnDef, info: &ColumnInfo) -> Option<DefaultValue> {
+    let is_merged = info.label.as_ref().is_some_and(|label| label.keeps_keys);
+    match &column.default {
+        Some(DefaultValue::Now) => None,
+        Some(DefaultValue::Const(_)) if is_merged => match column.ty {
+            _ if info.nullable => None,
+            SqlType::Enum(_) => Some(DefaultValue::Const(Value::UInt(1))),
+            ty => computed_default(&ty),
+        },
+        _ => default_of(column),
+    }
 }
 
 /// What a column of a new table has for a default that holds another column's values: instead of numbers of its own, 0.
@@ -229,6 +264,7 @@ impl Session {
             self.add_check(&mut def, spec, text)?;
         }
         self.define_foreign_keys(&mut def, create)?;
+        indexes::check_auto(&def)?;
         if let Some(by) = &create.partitions {
             self.partition(&mut def, by, text)?;
         }

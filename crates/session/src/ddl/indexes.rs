@@ -29,8 +29,7 @@ pub(super) fn define(def: &mut TableDef, create: &CreateTable, texts: Texts<'_>)
     }
     let is_written = |spec: &&ColumnSpec| spec.nullable == Some(true);
     let written_null = create.columns.iter().filter(is_written).map(|spec| spec.name.name.clone());
-    check_written_null(def, &written_null.collect::<Vec<_>>())?;
-    check_auto(def)
+    check_written_null(def, &written_null.collect::<Vec<_>>())
 }
 
 /// Takes out indexes that were made for foreign keys which others serve as well; their names.

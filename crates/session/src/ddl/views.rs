@@ -21,6 +21,7 @@ use crate::run::{Outcome, Text};
 use crate::select::tables_of;
 use crate::state::{Level, Session};
 use crate::variables::find;
+use crate::view::View;
 
 impl Session {
     pub(super) fn create_view(&mut self, create: &CreateView, text: &Text<'_>) -> Result<Outcome, SqlError> {
@@ -83,7 +84,8 @@ impl Session {
         let old = old.and_then(|old| old.def.view.as_deref()).filter(|_| create.how == CreateViewHow::Alter);
         let definer = self.definer(create, old)?;
         let mut query = (*create.query).clone();
-        let (bound, notes) = bind_with_notes(&query, text.source, &self.view())?;
+        let (bound, notes) =
+            bind_with_notes(&query, text.source, &View { defines_view: true, ..self.view() })?;
         self.refuse_view_of_temporary(&tables_of(&bound))?;
         if bound.views.iter().any(|view| view.database == database && view.name == name) {
             // It would read itself.
@@ -97,7 +99,7 @@ impl Session {
         let names = names_of(create, &query, &bound)?;
         let mut algorithm = create.algorithm.or(old.map(|old| old.algorithm)).unwrap_or_default();
         let merges = can_merge(&bound.body);
-        if algorithm == ViewAlgorithm::Merge && !merges {
+        if algorithm == ViewAlgorithm::Merge && !plan::shows_rows(&bound.body) {
             let warning = ErrorCode::WARN_VIEW_MERGE.with(&[]);
             self.warn(Level::Warning, warning.errno, warning.message);
             algorithm = ViewAlgorithm::Undefined;
@@ -131,7 +133,8 @@ impl Session {
     fn columns_of_text(&self, def: &TableDef, bound: &BoundQuery) -> Result<Vec<ColumnDef>, SqlError> {
         let Some(view) = def.view.as_deref() else { return Ok(Vec::new()) };
         let query = parse_view(def, view)?;
-        let again = bind_query(&query, view.select.as_bytes(), &self.view(), &[])?;
+        let again =
+            bind_query(&query, view.select.as_bytes(), &View { defines_view: true, ..self.view() }, &[])?;
         let types = |bound: &BoundQuery| -> Vec<_> {
             bound.output().map(|column| (column.ty.to_string(), column.nullable)).collect()
         };
@@ -139,7 +142,7 @@ impl Session {
             let why = format!("the view's text would mean something else: {}", view.select);
             return Err(ErrorCode::UNKNOWN_ERROR.because(why));
         }
-        Ok(columns::of_query(&again))
+        Ok(columns::of_view(&again))
     }
 
     fn definer(&mut self, create: &CreateView, old: Option<&ViewDef>) -> Result<(String, String), SqlError> {

@@ -30,6 +30,7 @@ use source::{Buffer, Source};
 
 use super::run::{Done, Outcome, Text};
 use super::state::{Level, Session};
+use super::through_views::checks_of;
 
 /// More bytes than this are seen to with the thread's other connections handed on.
 const BYTES_IN_PLACE: usize = 16 * 1024;
@@ -68,7 +69,7 @@ impl Session {
                 if !self.hold_views(&target.views)? {
                     return Err(ErrorCode::TABLE_DEF_CHANGED.with(&[]));
                 }
-                (own, self.checks_of(target, &load.table)?)
+                (own, checks_of(target)?)
             }
             _ => (load, std::sync::Arc::default()),
         };

@@ -476,7 +476,11 @@ impl<'l> Loading<'l> {
     /// The variables keep what the last row gave them.
     fn keep_variables(&self, session: &mut Session) -> Result<(), SqlError> {
         for (name, value) in self.variables.iter().zip(&self.values) {
-            session.user_variables.insert(name.clone(), (value.clone(), self.text_type))?;
+            session.user_variables.insert(
+                name.clone(),
+                (value.clone(), self.text_type),
+                session.settings.time_zone,
+            )?;
         }
         Ok(())
     }

@@ -24,6 +24,8 @@ pub(crate) struct Granted<'g> {
 /// The privileges of a GRANT or REVOKE: on the whole of its scope, and on columns by their names in lower case.
 #[derive(Debug, Default)]
 struct Specified {
+    /// ALL was written, for whatever there is on the scope.
+    all: bool,
     whole: Privileges,
     columns: BTreeMap<String, Privileges>,
 }
@@ -120,16 +122,17 @@ impl Session {
                     warnings.push(ErrorCode::USER_DOES_NOT_EXIST.with(&[name]));
                     continue;
                 };
-                let mut user = UserDef::clone(before);
-                if !take(&mut user, &scope, &specified, restricts) {
+                let missing = missing(before, &scope, &specified, restricts);
+                if missing > 0 {
                     let error = no_such_grant(&scope, name, host);
                     if !how.if_exists {
                         return Err(error);
                     }
-                    warnings.push(error);
-                    continue;
+                    warnings.extend(std::iter::repeat_n(error, missing));
                 }
                 may_change.check(before)?;
+                let mut user = UserDef::clone(before);
+                take(&mut user, &scope, &specified, restricts);
                 changes.push(AccountChange::put(user));
             }
             Ok(changes)
@@ -157,7 +160,6 @@ impl Session {
                     None if how.ignore_unknown => {
                         warnings.push(ErrorCode::USER_DOES_NOT_EXIST.with(&[name]));
                     }
-                    None if how.if_exists => warnings.push(ErrorCode::NONEXISTING_GRANT.with(&[name, host])),
                     None => return Err(ErrorCode::REVOKE_GRANTS.with(&[])),
                 }
             }
@@ -289,12 +291,51 @@ impl Session {
     }
 }
 
-/// Takes privileges from an account; false if there was nothing of the kind to be taken.
-fn take(user: &mut UserDef, scope: &GrantScope, specified: &Specified, restricts: bool) -> bool {
-    let mut held = *scope == GrantScope::Global;
+/// How much of what is to be taken an account does not hold: nothing if all of it is there; for ALL, anything on that scope will do,
+/// and of a table's privileges, some of its columns'.
+fn missing(user: &UserDef, scope: &GrantScope, specified: &Specified, restricts: bool) -> usize {
+    let on = |scope: &GrantScope| user.grants.get(scope).copied();
+    let lacks = |held: Privileges| usize::from(!specified.all && !held.contains(specified.whole));
+    match scope {
+        GrantScope::Global => 0,
+        GrantScope::Database(_) => {
+            let held = on(scope);
+            let global = if restricts { user.global() } else { Privileges::NONE };
+            match specified.all {
+                true => usize::from(held.is_none() && !global.intersects(specified.whole)),
+                false => lacks(held.unwrap_or_default() | global),
+            }
+        }
+        GrantScope::Table { database, table } => {
+            let of_columns = columns_of(user, database, table).map(|(_, held)| *held);
+            let held = on(scope).into_iter().chain(of_columns).reduce(|one, other| one | other);
+            let Some(held) = held else { return 1 };
+            let lacks_on = |(column, privileges): &(&String, &Privileges)| {
+                let (database, table, column) = (database.clone(), table.clone(), (*column).clone());
+                let held = on(&GrantScope::Column { database, table, column });
+                !held.is_some_and(|held| held.contains(**privileges))
+            };
+            lacks(held) + specified.columns.iter().filter(lacks_on).count()
+        }
+        GrantScope::Column { .. } | GrantScope::Procedure { .. } => on(scope).map_or(1, lacks),
+    }
+}
+
+/// What an account holds on single columns of a table.
+fn columns_of<'u>(
+    user: &'u UserDef,
+    database: &'u str,
+    table: &'u str,
+) -> impl Iterator<Item = (&'u GrantScope, &'u Privileges)> {
+    user.grants.iter().filter(move |(scope, _)| {
+        matches!(scope, GrantScope::Column { database: d, table: t, .. } if d == database && t == table)
+    })
+}
+
+/// Takes privileges from an account, as far as it holds them.
+fn take(user: &mut UserDef, scope: &GrantScope, specified: &Specified, restricts: bool) {
     for (scope, privileges) in specified.scopes(scope) {
-        let is_granted = user.revoke(&scope, privileges);
-        held |= is_granted;
+        user.revoke(&scope, privileges);
         match &scope {
             // What is not held at all needs no restriction.
             GrantScope::Global => {
@@ -303,23 +344,19 @@ fn take(user: &mut UserDef, scope: &GrantScope, specified: &Specified, restricts
                 }
             }
             GrantScope::Database(database) if restricts => {
-                let global = user.global().and(privileges);
-                held |= global == privileges && !global.is_empty();
-                if held {
-                    user.restrict(database, global);
-                }
+                user.restrict(database, user.global().and(privileges));
             }
             // What is taken from a table is taken from its columns.
             GrantScope::Table { database, table } => {
-                let is_of = |scope: &&GrantScope| matches!(scope, GrantScope::Column { database: d, table: t, .. } if d == database && t == table);
-                for column in user.grants.keys().filter(is_of).cloned().collect::<Vec<_>>() {
-                    held |= user.revoke(&column, privileges);
+                let columns: Vec<_> =
+                    columns_of(user, database, table).map(|(scope, _)| scope.clone()).collect();
+                for column in columns {
+                    user.revoke(&column, privileges);
                 }
             }
             GrantScope::Database(_) | GrantScope::Column { .. } | GrantScope::Procedure { .. } => {}
         }
     }
-    held
 }
 
 fn no_such_grant(scope: &GrantScope, name: &str, host: &str) -> SqlError {
@@ -360,6 +397,7 @@ fn privileges_on(scope: &GrantScope, specs: &[PrivilegeSpec]) -> Result<Specifie
     };
     let mut specified = Specified::default();
     for spec in specs {
+        specified.all |= *spec == PrivilegeSpec::All;
         specified.whole |= match spec {
             PrivilegeSpec::All => possible.without(Privileges::GRANT),
             PrivilegeSpec::Named(name) if name == "USAGE" => Privileges::NONE,

@@ -204,15 +204,6 @@ impl Session {
         let mut warnings = Vec::new();
         self.change_accounts(|catalog| {
             let mut changes = Vec::new();
-            for role in &roles {
-                if catalog.user(&role.0, &role.1).is_none() {
-                    let error = ErrorCode::UNKNOWN_AUTHID.with(&[&role.0, &role.1]);
-                    if !how.if_exists {
-                        return Err(error);
-                    }
-                    warnings.push(error);
-                }
-            }
             for id in &from {
                 let Some(before) = catalog.user(&id.0, &id.1) else {
                     if !how.ignore_unknown {
@@ -223,9 +214,16 @@ impl Session {
                 };
                 may_change.check(before)?;
                 let mut user = UserDef::clone(before);
-                roles.iter().for_each(|role| {
+                for role in &roles {
                     user.lose_role(role);
-                });
+                    if catalog.user(&role.0, &role.1).is_none() {
+                        let error = ErrorCode::UNKNOWN_AUTHID.with(&[&role.0, &role.1]);
+                        if !how.if_exists {
+                            return Err(error);
+                        }
+                        warnings.push(error);
+                    }
+                }
                 changes.push(AccountChange::put(user));
             }
             Ok(changes)

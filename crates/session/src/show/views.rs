@@ -14,6 +14,7 @@ use super::create::Quotes;
 use crate::output::{LONG_TEXT, Rowset, text, varchar};
 use crate::privileges::Need;
 use crate::state::{Level, Session};
+use crate::view::View;
 
 impl Session {
     /// A table, or a view with the columns that it has now.
@@ -42,8 +43,8 @@ impl Session {
             locks: Vec::new(),
             span: Span::default(),
         };
-        let bound = bind_query(&query, b"", &self.view(), &[])?;
-        Ok(TableDef { columns: crate::ddl::columns_of_query(&bound), ..view.clone() })
+        let bound = bind_query(&query, b"", &View { defines_view: true, ..self.view() }, &[])?;
+        Ok(TableDef { columns: crate::ddl::columns_of_view(&bound), ..view.clone() })
     }
 
     pub(super) fn show_create_view(&mut self, name: &ObjectName) -> Result<Rowset, SqlError> {

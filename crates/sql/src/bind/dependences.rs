@@ -92,14 +92,25 @@ impl Dependences {
         match &select.aggregation {
             Some(aggregation) => {
                 aggregation.keys.iter().for_each(|key| self.add_computed(key));
+                // Where one of its rows stands for a group, what it shows is of that row.
+                for carrier in
+                    aggregation.aggregates.iter().filter(|of| of.function == AggregateFunction::AnyValue)
+                {
+                    let shown = carrier.args.iter().filter_map(column_of).collect();
+                    self.add(vec![carrier.id], shown);
+                }
                 let keys = aggregation.keys.iter().map(|key| key.id).collect();
                 let aggregates = aggregation.aggregates.iter().map(|aggregate| aggregate.id);
-                self.add(keys, aggregates.chain([row]).collect());
+                let to = aggregates.chain([row]).collect();
+                // A group of NULLs is not a row that there is not.
+                let outlives_outer = aggregation.keys.iter().any(|key| !key.expr.nullable);
+                self.all.push(Dependence { from: keys, to, outlives_outer });
             }
             None => self.add(of_from, vec![row]),
         }
         select.projection.iter().for_each(|item| self.add_computed(item));
-        let shown: Vec<_> = select.projection.iter().map(|item| item.id).collect();
+        let is_of_row = |item: &&Projected| !item.expr.is_volatile();
+        let shown: Vec<_> = select.projection.iter().filter(is_of_row).map(|item| item.id).collect();
         if select.distinct {
             self.add(query.outputs.clone(), vec![row]);
         }

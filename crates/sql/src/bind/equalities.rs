@@ -1,6 +1,8 @@
-//! Equalities that the conditions of a block ask for, and the columns that follow from each.
+//! Equalities that the conditions of a block ask for, the columns that follow from each, and those that cannot be NULL.
 
-use avocet_types::expr::{CompareOp, Expr, ExprKind};
+use std::collections::BTreeSet;
+
+use avocet_types::expr::{CompareOp, Expr, ExprKind, IsTest};
 
 use crate::plan::ColumnId;
 use crate::plan::walk::column_of;
@@ -36,10 +38,72 @@ pub(super) fn outer_equalities(on: &Expr, is_inner: &dyn Fn(ColumnId) -> bool, w
     for nested in within.iter_mut().filter(|nested| is_inner(nested.column) && !nested.is_plain) {
         nested.others.extend(&read);
     }
+    // What is random has a row have a partner one time, and none the other.
+    if on.is_volatile() {
+        return;
+    }
     let from = within.len();
     collect_equalities(on, within);
     let mut own = within.split_off(from);
     own.retain(|equality| is_inner(equality.column));
     own.iter_mut().for_each(|equality| equality.others.extend(&read));
     within.append(&mut own);
+}
+
+/// An outer join: if rows that it complements are left out by a condition, it is none.
+#[derive(Clone, Debug)]
+pub(super) struct OuterJoin {
+    /// The columns of its inner side.
+    pub inner: Vec<ColumnId>,
+    pub on: Expr,
+}
+
+/// The columns that are not NULL in rows for which a condition is true.
+pub(super) fn not_null_columns(condition: &Expr, into: &mut BTreeSet<ColumnId>) {
+    match &condition.kind {
+        ExprKind::And(parts) => parts.iter().for_each(|part| not_null_columns(part, into)),
+        ExprKind::Or(parts) => {
+            let of = |part: &Expr| {
+                let mut found = BTreeSet::new();
+                not_null_columns(part, &mut found);
+                found
+            };
+            let common =
+                parts.iter().map(of).reduce(|one, other| one.intersection(&other).copied().collect());
+            into.extend(common.into_iter().flatten());
+        }
+        ExprKind::Is { expr, test: IsTest::True, negated: false } => not_null_columns(expr, into),
+        ExprKind::Is { expr, test: IsTest::False, negated: false } => spreading_columns(expr, into),
+        ExprKind::Is { expr, test: IsTest::Null | IsTest::Unknown, negated: true } => {
+            spreading_columns(expr, into)
+        }
+        _ => spreading_columns(condition, into),
+    }
+}
+
+/// The columns that make an expression NULL if they are.
+fn spreading_columns(expr: &Expr, into: &mut BTreeSet<ColumnId>) {
+    match &expr.kind {
+        ExprKind::Column(index) => {
+            into.insert(ColumnId(*index as u32));
+        }
+        ExprKind::Compare { op: CompareOp::NullSafeEq, .. } => {}
+        ExprKind::Compare { left, right, .. }
+        | ExprKind::Arith { left, right, .. }
+        | ExprKind::Xor(left, right) => {
+            spreading_columns(left, into);
+            spreading_columns(right, into);
+        }
+        ExprKind::Like { expr, pattern, .. } => {
+            spreading_columns(expr, into);
+            spreading_columns(pattern, into);
+        }
+        ExprKind::Between { expr, .. } | ExprKind::InList { expr, .. } => spreading_columns(expr, into),
+        ExprKind::Negate(inner)
+        | ExprKind::Not(inner)
+        | ExprKind::Cast(inner)
+        | ExprKind::Convert(inner)
+        | ExprKind::Collate(inner) => spreading_columns(inner, into),
+        _ => {}
+    }
 }

@@ -9,7 +9,7 @@ use avocet_types::names;
 use avocet_types::schema::TableDef;
 
 use crate::bind::dependences::{Dependences, OfCtes};
-use crate::bind::equalities::{collect_equalities, outer_equalities};
+use crate::bind::equalities::{OuterJoin, collect_equalities, outer_equalities};
 use crate::bind::scope::{Clause, ScopeColumn, ScopeTable};
 use crate::bind::{Binder, Source, unsupported};
 use crate::kept::partitions::condition_of;
@@ -103,6 +103,9 @@ impl Binder<'_> {
             .map_columns(&mut |column| id_of(column).expect("all columns of a table are bound").index());
         for id in condition.columns() {
             self.mark_used(ColumnId(id as u32));
+        }
+        if let Some((_, first)) = scan.columns.first() {
+            self.partitions.insert(*first, condition.clone());
         }
         self.block().partitions.push(condition);
         Ok(())
@@ -212,7 +215,16 @@ impl Binder<'_> {
             .collect();
         let tables = &mut self.block().tables;
         let (hidden, rowid) = (Vec::new(), None);
-        tables.push(ScopeTable { database: None, name, columns, is_stored: false, keys, hidden, rowid });
+        tables.push(ScopeTable {
+            database: None,
+            name,
+            columns,
+            is_stored: false,
+            is_complemented: false,
+            keys,
+            hidden,
+            rowid,
+        });
         tables.len() - 1
     }
 
@@ -305,6 +317,8 @@ impl Binder<'_> {
                 let inner: HashSet<_> =
                     block.tables[range.clone()].iter().flat_map(ScopeTable::ids).collect();
                 outer_equalities(on, &|id| inner.contains(&id), &mut block.equalities);
+                let inner = inner.into_iter().collect();
+                block.outer_joins.push(OuterJoin { inner, on: on.clone() });
             }
             self.make_nullable(range);
         } else if let Some(on) = &on {
@@ -351,6 +365,13 @@ impl Binder<'_> {
     }
 
     fn make_nullable(&mut self, tables: std::ops::Range<usize>) {
+        let block = self.blocks.last_mut().expect("tables are bound inside of a block");
+        for table in block.tables[tables.clone()].iter_mut().filter(|table| !table.is_complemented) {
+            // A key of NULLs may be a row's that there is, and of one that there is not.
+            let tells_apart = |key: &Vec<ColumnId>| key.iter().any(|id| !self.columns[*id].nullable);
+            table.keys.retain(tells_apart);
+            table.is_complemented = true;
+        }
         let ids: Vec<_> = self.block().tables[tables].iter().flat_map(ScopeTable::ids).collect();
         for id in ids {
             self.columns[id].nullable = true;

@@ -2,14 +2,17 @@
 //! left of the block's own columns must follow from the keys (manual, 14.19.3 and 14.19.4).
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{Expr, ExprKind, Function, SqlMode};
-use avocet_types::{IntWidth, SqlType};
+use avocet_types::schema::TableDef;
+use avocet_types::{IndexPart, IntWidth, SqlType};
 
 use crate::bind::Binder;
-use crate::bind::equalities::{Equality, collect_equalities};
+use crate::bind::equalities::{Equality, collect_equalities, not_null_columns};
 use crate::bind::scope::{BlockWindow, Clause};
+use crate::kept::bind_expr;
 use crate::plan::walk::{column_of, for_each_outer_mut, replace, visit_subquery, visit_window};
 use crate::plan::*;
 
@@ -315,15 +318,29 @@ pub(super) fn any_value(expr: &Expr) -> Option<&Expr> {
 /// The block's columns that have one value in each group: the keys, constants, what equalities lead to from there, and
 /// all columns of a table of which a key is determined.
 fn determined_columns(binder: &mut Binder<'_>, keys: &[Expr], filter: Option<&Expr>) -> BTreeSet<ColumnId> {
+    let origins = StoredTables::of(binder);
     let block = &*binder.block();
     let mut equalities = block.equalities.clone();
-    filter.into_iter().for_each(|filter| collect_equalities(filter, &mut equalities));
+    let mut not_null = BTreeSet::new();
+    if let Some(filter) = filter {
+        collect_equalities(filter, &mut equalities);
+        not_null_columns(filter, &mut not_null);
+    }
+    // From the outermost one inwards: what a join leaves out makes inner joins of those within.
+    for join in block.outer_joins.iter().rev() {
+        if join.inner.iter().any(|id| not_null.contains(id)) {
+            collect_equalities(&join.on, &mut equalities);
+            not_null_columns(&join.on, &mut not_null);
+        }
+    }
     let mut determined: BTreeSet<_> = keys.iter().filter_map(column_of).collect();
     // Of other blocks, or of a subquery that reads nothing of this one.
     let is_constant = |id: ColumnId| {
         let subquery = block.subqueries.iter().find(|s| s.subquery.id == id);
         !block.owns(id) && !subquery.is_some_and(|s| s.subquery.outer.iter().any(|id| block.owns(*id)))
     };
+    let more_keys = origins.unique_keys(&not_null);
+    let computed = origins.generated();
     loop {
         let before = determined.len();
         for Equality { column, others, .. } in &equalities {
@@ -339,8 +356,67 @@ fn determined_columns(binder: &mut Binder<'_>, keys: &[Expr], filter: Option<&Ex
                 determined.extend(table.columns.iter().map(|c| c.id));
             }
         }
+        for (key, all) in more_keys.iter().chain(&computed) {
+            if key.iter().all(|id| determined.contains(id)) {
+                determined.extend(all);
+            }
+        }
         if determined.len() == before {
             return determined;
         }
+    }
+}
+
+/// The stored tables of a block, with the ids of their columns.
+struct StoredTables(Vec<(Arc<TableDef>, Vec<ColumnId>)>);
+
+/// All of the second follow from all of the first.
+type Follows = Vec<(Vec<ColumnId>, Vec<ColumnId>)>;
+
+impl StoredTables {
+    fn of(binder: &mut Binder<'_>) -> Self {
+        let tables: Vec<Vec<ColumnId>> = binder
+            .block()
+            .tables
+            .iter()
+            .filter(|table| table.is_stored)
+            .map(|table| table.ids().collect())
+            .collect();
+        let with_table = |ids: Vec<ColumnId>| {
+            let origin = binder.columns[*ids.first()?].origin.as_ref()?;
+            (origin.table.columns.len() == ids.len()).then(|| (origin.table.clone(), ids))
+        };
+        Self(tables.into_iter().filter_map(with_table).collect())
+    }
+
+    /// Of unique keys that may hold NULLs, those whose columns are not NULL here.
+    fn unique_keys(&self, not_null: &BTreeSet<ColumnId>) -> Follows {
+        let mut found = Vec::new();
+        for (table, ids) in self.0.iter().filter(|_| !not_null.is_empty()) {
+            for index in table.indexes.iter().filter(|index| index.kind.is_unique()) {
+                let is_whole = |part: &IndexPart| {
+                    let is_not_null =
+                        !table.columns[part.column].nullable || not_null.contains(&ids[part.column]);
+                    part.prefix_len.is_none() && is_not_null
+                };
+                if index.parts.iter().all(is_whole) {
+                    found.push((index.parts.iter().map(|part| ids[part.column]).collect(), ids.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Generated columns follow from what they are computed from.
+    fn generated(&self) -> Follows {
+        let mut found = Vec::new();
+        for (table, ids) in &self.0 {
+            for (column, id) in table.own_columns().iter().zip(ids) {
+                let Some(from) = &column.generated else { continue };
+                let Ok(expr) = bind_expr(&from.expr, table, false) else { continue };
+                found.push((expr.columns().into_iter().map(|column| ids[column]).collect(), vec![*id]));
+            }
+        }
+        found
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{Expr, SqlMode};
+use avocet_types::expr::Expr;
 use avocet_types::names;
 use avocet_types::schema::TableDef;
 
 use super::scope::Block;
-use super::{Binder, CatalogView, unsupported};
+use super::{Binder, CatalogView, CheckOf, unsupported};
 use crate::parse::ast::{self, ExprKind, Ident, ObjectName, Span};
 use crate::parse::statement::{Assignment, Insert, InsertSource, LoadData, LoadTarget};
 use crate::plan::walk::changeable_column;
@@ -19,8 +19,10 @@ pub struct ViewTarget {
     pub table: Arc<TableDef>,
     /// The view, and those through which it comes to the table.
     pub views: Vec<Arc<TableDef>>,
-    /// What a row has to meet, over the table's columns.
-    pub checks: Vec<Expr>,
+    /// What a row has to meet, over the table's columns. The view that the statement names asks for it, or the partitions that it is of.
+    pub checks: Vec<(Expr, CheckOf)>,
+    /// 1423, if the table has columns without a default that get no value.
+    pub lacks_default: Option<SqlError>,
     /// The view's columns, and where they are in the table; `None` for those of other tables that it joins.
     columns: Vec<(String, Option<usize>)>,
 }
@@ -28,13 +30,12 @@ pub struct ViewTarget {
 /// What a name is in an INSERT, if it is a view; `None` for tables and what is not there. `columns` are those that get values.
 ///
 /// # Errors
-/// 1471, 1348, 1393, 1394 for views that take no rows, or not these; 1423 for columns that would have no value in strict mode.
+/// 1471, 1348, 1393, 1394 for views that take no rows, or not these.
 pub fn through_view(
     name: &ObjectName,
     columns: Option<&[&str]>,
     verb: &str,
     catalog: &dyn CatalogView,
-    mode: SqlMode,
 ) -> Result<Option<ViewTarget>, SqlError> {
     let database = name.database.as_ref().map(|name| name.name.as_str()).or(catalog.current_database());
     let Some(view) = database.and_then(|database| catalog.view(database, &name.name.name)) else {
@@ -88,13 +89,15 @@ pub fn through_view(
     let lacks_value = |(at, column): (usize, &avocet_types::ColumnDef)| {
         column.has_no_default() && !column.auto_increment && !is_given(at)
     };
-    let is_strict = mode.has(SqlMode::STRICT_TRANS_TABLES) || mode.has(SqlMode::STRICT_ALL_TABLES);
-    if is_strict && scan.table.columns.iter().enumerate().any(lacks_value) {
-        return Err(ErrorCode::NO_DEFAULT_FOR_VIEW_FIELD.with(&[&view.database, &view.name]));
-    }
+    let lacking = || ErrorCode::NO_DEFAULT_FOR_VIEW_FIELD.with(&[&view.database, &view.name]);
+    let lacks_default = scan.table.columns.iter().enumerate().any(lacks_value).then(lacking);
     let mut asked = Vec::new();
     merged.checks(false, &mut asked);
     let mut checks = Vec::with_capacity(asked.len());
+    let over_table = |id: usize| position(scan, ColumnId(id as u32)).unwrap_or(id);
+    if let Some(condition) = scan.columns.first().and_then(|(_, first)| binder.partitions.get(first)) {
+        checks.push((condition.clone().map_columns(&mut { over_table }), CheckOf::Partitions));
+    }
     for asked in asked {
         let Some(condition) = asked.condition.clone() else { continue };
         if asked.has_subqueries {
@@ -103,12 +106,12 @@ pub fn through_view(
         if condition.columns().iter().any(|id| position(scan, ColumnId(*id as u32)).is_none()) {
             return Err(unsupported("INSERT into a view WITH CHECK OPTION whose condition joins tables"));
         }
-        let over_table = |id: usize| position(scan, ColumnId(id as u32)).unwrap_or(id);
-        checks.push(condition.map_columns(&mut { over_table }));
+        let of = CheckOf::View(view.database.clone(), view.name.clone());
+        checks.push((condition.map_columns(&mut { over_table }), of));
     }
     let columns = shown.into_iter().map(|(name, id)| (name, id.and_then(|id| position(scan, id)))).collect();
     let table = scan.table.clone();
-    Ok(Some(ViewTarget { table, views: std::mem::take(&mut binder.views), checks, columns }))
+    Ok(Some(ViewTarget { table, views: std::mem::take(&mut binder.views), checks, lacks_default, columns }))
 }
 
 fn scan_of(from: &From, column: ColumnId) -> Option<&TableScan> {

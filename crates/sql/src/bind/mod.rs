@@ -50,6 +50,7 @@ mod zero_dates;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use avocet_base::TableId;
@@ -61,7 +62,7 @@ pub use avocet_types::error::unsupported;
 pub use catalog::{CatalogView, ColumnStatistics, PathStatistics, TableStatistics};
 pub use insert::{ViewTarget, through_view};
 pub use modify::reads_directly;
-pub use modify::{BoundCheck, Modification, ModifySpec, bind_modification};
+pub use modify::{BoundCheck, CheckOf, Modification, ModifySpec, bind_modification};
 pub use notes::{Notes, Qualified, first_table};
 pub use scope::Clause;
 pub use upsert::{Upsert, UpsertNames};
@@ -240,6 +241,10 @@ pub struct Binder<'a> {
     notes: Option<Notes>,
     /// VALUES() may stand in subqueries.
     takes_inserted: bool,
+    /// Which `*` of the query that is bound next are no columns, since it is that of an EXISTS.
+    stars: scope::Stars,
+    /// Conditions for the partitions that scans are of, by the first columns of these.
+    partitions: HashMap<ColumnId, Expr>,
 }
 
 impl<'a> Binder<'a> {
@@ -266,6 +271,8 @@ impl<'a> Binder<'a> {
             merged: merge::Merged::default(),
             notes: None,
             takes_inserted: false,
+            stars: scope::Stars::default(),
+            partitions: HashMap::new(),
         }
     }
 
@@ -407,6 +414,7 @@ impl<'a> Binder<'a> {
             name: alias,
             columns,
             is_stored,
+            is_complemented: false,
             keys,
             hidden,
             rowid,

@@ -104,13 +104,21 @@ pub struct Modification {
     pub checks: Vec<BoundCheck>,
 }
 
-/// The condition of a view WITH CHECK OPTION.
+/// A condition for rows as they are written.
 pub struct BoundCheck {
     pub target: usize,
     /// Over the target's columns and the inputs, as assignments' values are.
     pub condition: Expr,
-    /// Its database and name.
-    pub view: (String, String),
+    pub of: CheckOf,
+}
+
+/// What asks for a condition that rows have to meet.
+#[derive(Clone, Debug)]
+pub enum CheckOf {
+    /// A view WITH CHECK OPTION: its database and name.
+    View(String, String),
+    /// The partitions that a statement, or a view, is of.
+    Partitions,
 }
 
 pub struct BoundAssignment {
@@ -167,7 +175,6 @@ impl Binder<'_> {
                 }
             }
         }
-        refuse_moves(spec.tables, &assigned, &targets)?;
         self.refuse_key_conflicts(&assigned, &targets)?;
         self.block().clause = Clause::Where;
         let filter = spec.filter.map(|expr| self.condition(expr)).transpose()?;
@@ -397,6 +404,10 @@ impl Binder<'_> {
         let mut checks = Vec::new();
         for (at, target) in targets.iter().enumerate() {
             let is_assigned = assigned.iter().any(|(of, _)| *of == at);
+            let partitions = target.columns.first().and_then(|first| self.partitions.get(first));
+            if let Some(condition) = partitions.filter(|_| is_assigned) {
+                checks.push(BoundCheck { target: at, condition: condition.clone(), of: CheckOf::Partitions });
+            }
             let Some(view) = self.merged_view(target.scope).filter(|_| is_assigned) else { continue };
             let mut asked = Vec::new();
             view.checks(false, &mut asked);
@@ -406,8 +417,8 @@ impl Binder<'_> {
                     return Err(unsupported("WITH CHECK OPTION of a view whose condition has subqueries"));
                 }
                 // The view that the statement names is the one that refuses.
-                let view = (view.def.database.clone(), view.def.name.clone());
-                checks.push(BoundCheck { target: at, condition, view });
+                let of = CheckOf::View(view.def.database.clone(), view.def.name.clone());
+                checks.push(BoundCheck { target: at, condition, of });
             }
         }
         Ok(checks)
@@ -444,36 +455,6 @@ impl Binder<'_> {
         let bound = self.expr(value)?;
         Ok(Some(self.assigned(bound, ty)))
     }
-}
-
-/// Rows that are updated in selected partitions stay there, or it is an error in MySQL: here what could move them is refused.
-fn refuse_moves(
-    tables: &[TableRef],
-    assigned: &[(usize, usize)],
-    targets: &[Target],
-) -> Result<(), SqlError> {
-    let selects = |hint: &ast::IndexHint| hint.kind == ast::IndexHintKind::Partition;
-    fn hints<'t>(table: &'t TableRef, to: &mut Vec<&'t ast::IndexHint>) {
-        match table {
-            TableRef::Table { hints, .. } => to.extend(hints),
-            TableRef::Derived { .. } => {}
-            TableRef::Join(join) => [&join.left, &join.right]
-                .into_iter()
-                .for_each(|side| crate::parse::grow_stack(|| hints(side, to))),
-        }
-    }
-    let mut all = Vec::new();
-    tables.iter().for_each(|table| hints(table, &mut all));
-    if !all.into_iter().any(selects) {
-        return Ok(());
-    }
-    for (target, column) in assigned {
-        let table = &targets[*target].table;
-        if crate::kept::partitions::columns_of(table)?.contains(column) {
-            return Err(unsupported("UPDATE ... PARTITION of columns that partitions are made by"));
-        }
-    }
-    Ok(())
 }
 
 /// The columns of the scan that has this one.

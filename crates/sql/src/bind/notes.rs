@@ -1,6 +1,6 @@
 //! What the names of a query mean, noted while it is bound: for the canonical text of a view ([`qualify`](crate::qualify)).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Binder, ColumnName};
 use crate::parse::ast::{self, Span};
@@ -16,6 +16,8 @@ pub struct Notes {
     pub columns: HashMap<Place, Qualified>,
     /// What `*` and `t.*` are, and `TABLE t`.
     pub stars: HashMap<Place, Vec<Qualified>>,
+    /// Where `*` and `t.*` stand for nothing but a row: in EXISTS.
+    pub ones: HashSet<Place>,
     /// The pairs that USING and NATURAL compare, by the first table of the join's right side.
     pub joins: HashMap<Place, Vec<(Qualified, Qualified)>>,
     /// The databases of stored tables and views.
@@ -89,6 +91,12 @@ impl Binder<'_> {
         let all = ids.iter().filter_map(|id| self.qualified(depth, *id)).collect();
         if let Some(notes) = &mut self.notes {
             notes.stars.insert(span.into(), all);
+        }
+    }
+
+    pub(super) fn note_one(&mut self, span: Span) {
+        if let Some(notes) = &mut self.notes {
+            notes.ones.insert(span.into());
         }
     }
 

@@ -6,7 +6,7 @@ use avocet_types::{Datum, SqlType};
 
 use crate::bind::dependences::OfCte;
 use crate::bind::recursive::{RecursiveParts, mentions};
-use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
+use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable, Stars};
 use crate::bind::{Binder, locks, unsupported};
 use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
 use crate::plan::*;
@@ -73,7 +73,9 @@ impl Binder<'_> {
     }
 
     fn query_with(&mut self, query: &ast::Query) -> Result<QueryExpr, SqlError> {
+        let stars = std::mem::take(&mut self.stars);
         let ctes = self.with(query.with.as_ref())?;
+        self.stars = stars;
         let mut bound = self.body(&query.body, &query.order_by)?;
         locks::apply(&query.locks, &mut bound.body)?;
         if let Some(limit) = &query.limit {
@@ -183,6 +185,7 @@ impl Binder<'_> {
             name: "".into(),
             columns,
             is_stored: false,
+            is_complemented: false,
             keys: Vec::new(),
             hidden: Vec::new(),
             rowid: None,
@@ -225,7 +228,10 @@ impl Binder<'_> {
         left: &ast::QueryBody,
         right: &ast::QueryBody,
     ) -> Result<QueryExpr, SqlError> {
+        let stars = if self.stars == Stars::All { Stars::OfNothing } else { self.stars };
+        self.stars = stars;
         let left = self.body(left, &[])?;
+        self.stars = stars;
         let right = self.body(right, &[])?;
         self.combine(op, all, left, right)
     }

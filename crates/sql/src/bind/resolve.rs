@@ -49,7 +49,7 @@ impl Binder<'_> {
         if depth == innermost {
             if in_having {
                 let shown = self.shown_in(depth, name)?;
-                shown.iter().try_for_each(|item| block.check_item(name, item, true))?;
+                shown.iter().try_for_each(|item| self.check_item(depth, name, item, true))?;
                 return Ok(shown);
             }
             if let Some(id) = block.find(name)? {
@@ -84,11 +84,13 @@ impl Binder<'_> {
         let block = &self.blocks[depth];
         let item = match block.clause {
             // A subquery of the select list sees the items before it.
-            Clause::Select if name.table.is_none() => return block.earlier_item(name, in_having),
+            Clause::Select if name.table.is_none() => return self.earlier_item(depth, name, in_having),
             Clause::Having | Clause::Group | Clause::Order => self.shown_in(depth, name)?,
             _ => None,
         };
-        item.iter().try_for_each(|item| block.check_item(name, item, in_having))?;
+        // What a key is made of is there before any group.
+        let in_having = in_having && block.clause != Clause::Group;
+        item.iter().try_for_each(|item| self.check_item(depth, name, item, in_having))?;
         Ok(item)
     }
 
@@ -133,6 +135,54 @@ impl Binder<'_> {
         Ok(called.or(hidden.first().copied()).cloned())
     }
 
+    /// The select item that a name in a subquery of a later one means, if it is no column's.
+    fn earlier_item(
+        &self,
+        depth: usize,
+        name: &ColumnName<'_>,
+        in_having: bool,
+    ) -> Result<Option<Expr>, SqlError> {
+        let block = &self.blocks[depth];
+        let is_meant = |given: &str| names::eq(given, name.column);
+        if block.in_aggregate || !block.given_names.iter().any(|given| is_meant(given)) {
+            return Ok(None);
+        }
+        let mut items = block.aliases.iter().filter(|(given, _)| is_meant(given)).map(|(_, expr)| expr);
+        let Some(item) = items.next() else {
+            return Err(ErrorCode::ILLEGAL_REFERENCE.with(&[name, &"forward reference in item list"]));
+        };
+        if items.any(|other| other != item) {
+            return Err(ErrorCode::NON_UNIQ_ERROR.with(&[name, &Clause::Select.name()]));
+        }
+        self.check_item(depth, name, item, in_having)?;
+        let columns = item.columns();
+        if block.subqueries.iter().any(|entry| columns.contains(&entry.subquery.id.index())) {
+            return Err(SqlError::unsupported("a select item that has a subquery, within a subquery"));
+        }
+        Ok(Some(item.clone()))
+    }
+
+    /// Whether HAVING, or a subquery, may mean this item by a name: a subquery one with an aggregate only in its HAVING, and
+    /// nobody one with a window.
+    fn check_item(
+        &self,
+        depth: usize,
+        name: &ColumnName<'_>,
+        item: &Expr,
+        in_having: bool,
+    ) -> Result<(), SqlError> {
+        let columns = item.columns();
+        let is_aggregated = |aggregate: &Aggregate| columns.contains(&aggregate.id.index());
+        if !in_having && self.aggregates_up_to(depth).any(is_aggregated) {
+            return Err(ErrorCode::ILLEGAL_REFERENCE.with(&[name, &"reference to group function"]));
+        }
+        if self.blocks[depth].window_functions.iter().any(|entry| columns.contains(&entry.window.id.index()))
+        {
+            return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE.with(&[name]));
+        }
+        Ok(())
+    }
+
     /// Notes that something inside uses a column that the block at `depth` has.
     pub(super) fn cross(&mut self, depth: usize, id: ColumnId) {
         self.mark_used(id);
@@ -160,41 +210,6 @@ impl Block {
             true => Err(ErrorCode::NON_UNIQ_ERROR.with(&[name, &self.clause.name()])),
             false => Ok(Some(key.clone())),
         }
-    }
-
-    /// The select item that a name in a subquery of a later one means, if it is no column's.
-    fn earlier_item(&self, name: &ColumnName<'_>, in_having: bool) -> Result<Option<Expr>, SqlError> {
-        let is_meant = |given: &str| names::eq(given, name.column);
-        if self.in_aggregate || !self.given_names.iter().any(|given| is_meant(given)) {
-            return Ok(None);
-        }
-        let mut items = self.aliases.iter().filter(|(given, _)| is_meant(given)).map(|(_, expr)| expr);
-        let Some(item) = items.next() else {
-            return Err(ErrorCode::ILLEGAL_REFERENCE.with(&[name, &"forward reference in item list"]));
-        };
-        if items.any(|other| other != item) {
-            return Err(ErrorCode::NON_UNIQ_ERROR.with(&[name, &Clause::Select.name()]));
-        }
-        self.check_item(name, item, in_having)?;
-        let columns = item.columns();
-        if self.subqueries.iter().any(|entry| columns.contains(&entry.subquery.id.index())) {
-            return Err(SqlError::unsupported("a select item that has a subquery, within a subquery"));
-        }
-        Ok(Some(item.clone()))
-    }
-
-    /// Whether HAVING, or a subquery, may mean this item by a name: a subquery one with an aggregate only in its HAVING, and
-    /// nobody one with a window.
-    fn check_item(&self, name: &ColumnName<'_>, item: &Expr, in_having: bool) -> Result<(), SqlError> {
-        let columns = item.columns();
-        let is_aggregated = |aggregate: &Aggregate| columns.contains(&aggregate.id.index());
-        if !in_having && self.aggregates.iter().any(is_aggregated) {
-            return Err(ErrorCode::ILLEGAL_REFERENCE.with(&[name, &"reference to group function"]));
-        }
-        if self.window_functions.iter().any(|entry| columns.contains(&entry.window.id.index())) {
-            return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE.with(&[name]));
-        }
-        Ok(())
     }
 
     pub(super) fn alias(&self, name: &str) -> Option<&Expr> {

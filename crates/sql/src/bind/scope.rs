@@ -9,7 +9,7 @@ use avocet_types::names;
 use avocet_types::schema::ROWID;
 
 use crate::bind::dependences::Dependences;
-use crate::bind::equalities::Equality;
+use crate::bind::equalities::{Equality, OuterJoin};
 use crate::parse::ast::{Ident, WindowSpec};
 use crate::plan::{Aggregate, ColumnId, CteId, Subquery, WindowFunction};
 
@@ -48,6 +48,16 @@ impl Clause {
     }
 }
 
+/// Which `*` stand for nothing but that there is a row, as those of EXISTS do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stars {
+    #[default]
+    None,
+    /// Those of blocks without tables, which would be errors: of rows that are compared, all columns count.
+    OfNothing,
+    All,
+}
+
 /// A table as a FROM clause names it.
 #[derive(Clone, Debug)]
 pub struct ScopeTable {
@@ -57,6 +67,8 @@ pub struct ScopeTable {
     /// A stored table: what a select item says is its name. Columns of views and derived tables have the name that they have
     /// there, in whatever case they are written; so has information_schema, which is made of views.
     pub is_stored: bool,
+    /// An outer join may have no row of it.
+    pub is_complemented: bool,
     /// Sets of columns that determine the row: the primary key and unique keys without NULLs.
     pub keys: Vec<Vec<ColumnId>>,
     /// Columns that no name reaches: of functional key parts.
@@ -89,6 +101,7 @@ pub struct Block {
     pub partitions: Vec<Expr>,
     /// Of the conditions of joins.
     pub equalities: Vec<Equality>,
+    pub outer_joins: Vec<OuterJoin>,
     /// Of the derived tables' columns.
     pub dependences: Dependences,
     /// The block's FROM is not complete and what is being bound must not see it.
@@ -122,6 +135,7 @@ pub struct Block {
     pub group_names: Vec<(Arc<str>, Expr)>,
     /// It has a GROUP BY, once that is bound.
     pub has_keys: bool,
+    pub stars: Stars,
     /// The recursive CTE whose member it is, once its FROM names that.
     pub recursive: Option<Arc<str>>,
 }
@@ -146,6 +160,7 @@ impl Block {
             tables: Vec::new(),
             partitions: Vec::new(),
             equalities: Vec::new(),
+            outer_joins: Vec::new(),
             dependences: Dependences::default(),
             hidden: false,
             clause: Clause::From,
@@ -165,6 +180,7 @@ impl Block {
             in_window: false,
             group_names: Vec::new(),
             has_keys: false,
+            stars: Stars::default(),
             recursive: None,
         }
     }

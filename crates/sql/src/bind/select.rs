@@ -9,7 +9,7 @@ use avocet_types::{LobSize, SqlType};
 
 use crate::bind::expr::position;
 use crate::bind::group::{Grouping, Place};
-use crate::bind::scope::{Block, Clause, ColumnName, ScopeTable};
+use crate::bind::scope::{Block, Clause, ColumnName, ScopeTable, Stars};
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, ExprKind, Ident, OrderItem, SelectItem};
 use crate::plan::*;
@@ -45,7 +45,13 @@ impl Binder<'_> {
         select: &ast::Select,
         order_by: &[OrderItem],
     ) -> Result<(Select, Vec<SortKey>, Vec<ColumnId>), SqlError> {
-        self.blocks.push(Block::new());
+        let mut block = Block::new();
+        block.stars = match std::mem::take(&mut self.stars) {
+            _ if select.having.is_some() => Stars::None,
+            Stars::All if select.distinct => Stars::OfNothing,
+            stars => stars,
+        };
+        self.blocks.push(block);
         let bound = self.select_in_block(select, order_by);
         self.blocks.pop();
         bound
@@ -82,16 +88,17 @@ impl Binder<'_> {
         let mut having = ast.having.as_ref().map(|expr| self.condition(expr)).transpose()?;
 
         self.block().clause = Clause::Order;
-        let before = self.block().subqueries.len();
+        let before = (self.block().subqueries.len(), self.block().window_functions.len());
         let mut order = self.order_keys(order_by, &items)?;
 
         let grouped = !keys.is_empty() || !self.block().aggregates.is_empty();
-        if grouped && keys.is_empty() {
-            // One row has no order; what it was asked for need not be of groups then.
+        if grouped && keys.is_empty() && self.block().window_functions.len() == before.1 {
+            // One row has no order; what it was asked for need not be of groups then, but for windows.
             order.clear();
-            self.block().subqueries.truncate(before);
+            self.block().subqueries.truncate(before.0);
         }
         self.check_member_block(grouped)?;
+        let mut has_second_filter = false;
         let aggregation = if grouped {
             let mut grouping = Grouping::new(self, keys, filter.as_ref(), ast.rollup)?;
             for (i, item) in items.iter_mut().enumerate() {
@@ -114,13 +121,17 @@ impl Binder<'_> {
             Some(grouping.finish(self)?)
         } else {
             // Without groups HAVING is a second WHERE.
+            has_second_filter = having.is_some();
             filter = match (filter, having.take()) {
                 (Some(filter), Some(having)) => Some(self.typer.and(vec![filter, having])),
                 (filter, having) => filter.or(having),
             };
             None
         };
-        self.project(from.from, filter, aggregation, having, ast.distinct, items, order)
+        let (mut select, order, outputs) =
+            self.project(from.from, filter, aggregation, having, ast.distinct, items, order)?;
+        select.has_second_filter = has_second_filter;
+        Ok((select, order, outputs))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of a block, in order")]
@@ -161,7 +172,8 @@ impl Binder<'_> {
         }
         let block = self.block();
         let subqueries = std::mem::take(&mut block.subqueries).into_iter().map(|s| s.subquery).collect();
-        let select = Select { from, filter, aggregation, having, windows, projection, distinct, subqueries };
+        let (filter, plain) = (filter, Select::plain(from, projection));
+        let select = Select { filter, aggregation, having, windows, distinct, subqueries, ..plain };
         if order.iter().any(|(key, _)| matches!(key, OrderKey::Hidden(_))) {
             return self.order_distinct(select, outputs, order);
         }
@@ -186,6 +198,10 @@ impl Binder<'_> {
         self.block().given_names = items.iter().filter_map(given_name).collect();
         for item in items {
             match item {
+                SelectItem::Wildcard { span, .. } if self.is_no_column(star) => {
+                    self.note_one(*span);
+                    bound.push(Item { name: "1".into(), expr: Expr::int(1) });
+                }
                 SelectItem::Wildcard { table: None, span, .. } => {
                     if star.is_empty() {
                         return Err(ErrorCode::NO_TABLES_USED.with(&[]));
@@ -216,6 +232,15 @@ impl Binder<'_> {
             }
         }
         Ok(bound)
+    }
+
+    /// Whether `*` stands for nothing but that there is a row.
+    fn is_no_column(&mut self, star: &[ColumnId]) -> bool {
+        match self.block().stars {
+            Stars::None => false,
+            Stars::OfNothing => star.is_empty(),
+            Stars::All => true,
+        }
     }
 
     /// The name of a column that is not of a stored table.
@@ -261,12 +286,14 @@ impl Binder<'_> {
                     false => Err(error),
                 })?,
             };
-            let computed = self.block().aggregates.iter().map(|a| a.id).collect::<Vec<_>>();
-            let windows = self.block().window_functions.iter().map(|w| w.window.id).collect::<Vec<_>>();
-            let columns = key.columns();
-            let uses = |ids: &[ColumnId]| columns.iter().any(|c| ids.contains(&ColumnId(*c as u32)));
-            if uses(&computed) || uses(&windows) {
-                let name = self.item_name(expr, None);
+            if self.is_of_groups(&key) {
+                // As in MySQL, only a select item has a name.
+                let item = items.iter().find(|item| item.expr == key);
+                let name = match (&expr.kind, item) {
+                    (ExprKind::Column { column, .. }, _) => column.name.as_str(),
+                    (_, Some(item)) => &item.name,
+                    (_, None) => "???",
+                };
                 return Err(ErrorCode::WRONG_GROUP_FIELD.with(&[&name]));
             }
             if let ExprKind::Column { column, .. } = &expr.kind {
@@ -281,6 +308,26 @@ impl Binder<'_> {
             }
         }
         Ok(keys)
+    }
+
+    /// Whether there is an aggregate in a key, of this block or of one around it, or a window of this block; in a subquery, too, that
+    /// is a select item.
+    fn is_of_groups(&self, key: &Expr) -> bool {
+        let is_aggregate = |id: ColumnId| self.aggregates_up_to(self.blocks.len() - 1).any(|of| of.id == id);
+        let Some(block) = self.blocks.last() else { return false };
+        let is_window = |id: ColumnId| block.window_functions.iter().any(|of| of.window.id == id);
+        let reads = |id: ColumnId| {
+            let item = block.subqueries.iter().find(|entry| entry.subquery.id == id);
+            item.filter(|entry| entry.clause == Clause::Select).map_or(&[][..], |entry| &entry.subquery.outer)
+        };
+        let columns = key.columns().into_iter().map(|column| ColumnId(column as u32));
+        let is_computed = |id: ColumnId| is_aggregate(id) || is_window(id);
+        columns.into_iter().any(|id| is_computed(id) || reads(id).iter().any(|id| is_computed(*id)))
+    }
+
+    /// The aggregates of a block and of those around it.
+    pub(super) fn aggregates_up_to(&self, depth: usize) -> impl Iterator<Item = &Aggregate> {
+        self.blocks[..=depth].iter().flat_map(|block| &block.aggregates)
     }
 
     fn item_at<'i>(&self, position: u64, items: &'i [Item], clause: Clause) -> Result<&'i Item, SqlError> {

@@ -6,7 +6,7 @@ use avocet_types::expr::{CompareOp, Expr};
 
 use crate::bind::expr::{comparison_of, sides};
 use crate::bind::row_subquery::{query_of, row};
-use crate::bind::scope::{BlockSubquery, Clause};
+use crate::bind::scope::{BlockSubquery, Clause, Stars};
 use crate::bind::{Binder, unsupported};
 use crate::parse::ast::{self, BinaryOp, ExprKind};
 use crate::plan::walk::column_of;
@@ -55,7 +55,10 @@ impl Binder<'_> {
     }
 
     pub(super) fn exists(&mut self, query: &ast::Query, negated: bool) -> Result<Expr, SqlError> {
-        let (query, outer) = self.subquery(query)?;
+        self.stars = Stars::All;
+        let bound = self.subquery(query);
+        self.stars = Stars::None;
+        let (query, outer) = bound?;
         Ok(self.add_subquery(SubqueryKind::Exists { negated }, query, outer, SqlType::BIGINT, false))
     }
 

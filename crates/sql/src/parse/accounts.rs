@@ -336,7 +336,12 @@ impl Parser<'_> {
 
     /// A list of privileges, and ON.
     fn privileges(&mut self) -> ParseResult<Vec<PrivilegeSpec>> {
-        let privileges = self.comma_separated(Self::privilege)?;
+        let first = self.privilege()?;
+        let mut privileges = vec![first];
+        // ALL is all there can be.
+        while privileges[0] != PrivilegeSpec::All && self.eat_op(Op::Comma) {
+            privileges.push(self.privilege()?);
+        }
         self.expect("ON")?;
         Ok(privileges)
     }

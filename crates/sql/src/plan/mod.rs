@@ -189,6 +189,8 @@ pub struct Select {
     pub filter: Option<Expr>,
     pub aggregation: Option<Aggregation>,
     pub having: Option<Expr>,
+    /// It has a HAVING without groups, which is part of its filter: its rows are no rows of tables.
+    pub has_second_filter: bool,
     pub windows: Vec<WindowFunction>,
     /// Outputs of the block, followed by hidden sort keys.
     pub projection: Vec<Projected>,
@@ -533,6 +535,7 @@ impl Select {
             filter: None,
             aggregation: None,
             having: None,
+            has_second_filter: false,
             windows: Vec::new(),
             projection,
             distinct: false,
@@ -548,12 +551,19 @@ pub fn can_merge(query: &QueryExpr) -> bool {
     let answers_in_list = |expr: &Expr| {
         expr.columns().iter().any(|id| select.subqueries.iter().any(|s| s.id == ColumnId(*id as u32)))
     };
+    shows_rows(query)
+        && !select.projection.iter().any(|item| item.expr.is_volatile() || answers_in_list(&item.expr))
+}
+
+/// Whether ALGORITHM = MERGE fits a view's query. What is random, or costly, in its list is computed once for each of its rows here.
+pub fn shows_rows(query: &QueryExpr) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
     query.ctes.is_empty()
         && query.limit.is_none()
         && !matches!(select.from, From::Dual)
         && select.aggregation.is_none()
         && select.having.is_none()
+        && !select.has_second_filter
         && select.windows.is_empty()
         && !select.distinct
-        && !select.projection.iter().any(|item| item.expr.is_volatile() || answers_in_list(&item.expr))
 }

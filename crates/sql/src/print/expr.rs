@@ -508,6 +508,9 @@ impl Printer<'_> {
             (Some(Function::Date), [arg]) => self.cast(arg, "date"),
             (Some(Function::TimeOf), [arg]) => self.cast(arg, "time"),
             (Some(Function::Timestamp), [arg]) => self.cast(arg, "datetime"),
+            (Some(Function::WeightString), [arg, Expr { kind: ExprKind::Integer(len), .. }]) => {
+                self.cast_as(arg, "weight_string(", &format!("char({len})"));
+            }
             (Some(Function::Bin), [arg]) => self.call_with(arg, "conv", ",10,2"),
             (Some(Function::Oct), [arg]) => self.call_with(arg, "conv", ",10,8"),
             (Some(Function::Week), [arg]) => self.call_with(arg, "week", ",0"),
@@ -519,7 +522,11 @@ impl Printer<'_> {
     }
 
     fn cast(&mut self, arg: &Expr, to: &str) {
-        self.put("cast(");
+        self.cast_as(arg, "cast(", to);
+    }
+
+    fn cast_as(&mut self, arg: &Expr, function: &str, to: &str) {
+        self.put(function);
         self.value(arg);
         self.put(" as ");
         self.put(to);

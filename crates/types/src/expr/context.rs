@@ -198,6 +198,8 @@ pub struct EvalContext {
     /// Set while values are computed to be stored (INSERT, UPDATE) and not under IGNORE: in strict mode what would be a
     /// warning is then an error.
     pub storing: bool,
+    /// Under IGNORE: what is an error in strict mode wherever it stands is a warning.
+    pub ignoring: bool,
     pub session: SessionInfo,
     /// `None` where there is no session: nothing waits then, and nobody has locks.
     pub host: Option<Arc<dyn Host>>,
@@ -238,6 +240,7 @@ impl EvalContext {
             group_concat_max_len: 1024,
             cte_max_recursion_depth: 1000,
             storing: false,
+            ignoring: false,
             session: SessionInfo::default(),
             host: None,
             assigned: AssignedVariables::default(),

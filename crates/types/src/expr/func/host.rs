@@ -19,7 +19,7 @@ pub(crate) fn sleep<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> 
         Datum::Double(seconds) if seconds >= 0.0 => seconds,
         _ => {
             let wrong = EvalError::WrongArguments("sleep.");
-            if ctx.sql_mode.is_strict() {
+            if ctx.sql_mode.is_strict() && !ctx.ignoring {
                 return Err(wrong);
             }
             ctx.note(&wrong);

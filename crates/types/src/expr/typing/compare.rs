@@ -476,11 +476,10 @@ impl Typer {
                 charset: "binary".to_owned(),
             });
         }
-        let expr = match ValueClass::of(&expr.ty) {
-            ValueClass::Text | ValueClass::Bytes | ValueClass::Null => self.text(expr),
-            // A number has the character set that is asked for.
-            _ => self.under_collation(expr, to),
-        };
+        // The text of a number, a date or a time is of any character set.
+        let is_plain = !expr.ty.is_string() && !expr.ty.is_bytes() && expr.ty.members().is_none();
+        let is_plain = is_plain && expr.ty != SqlType::Json && expr.ty != SqlType::Null;
+        let expr = if is_plain { self.under_collation(expr, to) } else { self.text(expr) };
         if let Some(charset) = expr.ty.charset().filter(|charset| *charset != to.info().charset) {
             return Err(EvalError::CollationCharset {
                 collation: to.name().to_owned(),
