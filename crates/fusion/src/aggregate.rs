@@ -22,6 +22,7 @@ use datafusion::logical_expr::{
 use crate::distinct::{GROUPING_SET, grouped, is_distinct};
 use crate::error::plan_error;
 use crate::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
+use crate::finite::{Finite, Otherwise};
 use crate::lookahead::mirrored;
 use crate::lower::Lowerer;
 use crate::method::Method;
@@ -167,7 +168,9 @@ impl Lowerer {
                     _ => agg::variance::var_samp_udaf(),
                 };
                 let arg = self.logical_value(&args[0])?;
-                Ok(Lowered { expr: calls.add(call(function, vec![arg], false)), ty: DataType::Float64 })
+                let result = calls.add(call(function, vec![arg], false));
+                let expr = Finite::create(variance_of(aggregate.function)).call(vec![result]);
+                Ok(Lowered { expr, ty: DataType::Float64 })
             }
             F::GroupConcat => self.group_concat(aggregate, args, calls),
             F::JsonArrayAgg | F::JsonObjectAgg => {
@@ -476,11 +479,21 @@ impl Lowerer {
                 };
                 let sum = calls.add(over(self, add, vec![arg.clone()])?);
                 let sum = Lowered { expr: sum, ty };
-                if function == AggregateFunction::Sum {
-                    return Ok(decimal_result(sum, out));
-                }
-                let count = calls.add(over(self, agg::count::count_udaf(), vec![arg])?);
-                self.quotient(sum, count, out)
+                let result = match function {
+                    AggregateFunction::Sum => decimal_result(sum, out),
+                    _ => {
+                        let count = calls.add(over(self, agg::count::count_udaf(), vec![arg])?);
+                        self.quotient(sum, count, out)?
+                    }
+                };
+                // A window's results are kept, and so are those that a DOUBLE can have.
+                Ok(match result.ty {
+                    DataType::Float64 => {
+                        let expr = Finite::create(Otherwise::Nearest).call(vec![result.expr]);
+                        Lowered { expr, ..result }
+                    }
+                    _ => result,
+                })
             }
             AggregateFunction::Min | AggregateFunction::Max => {
                 let smallest = function == AggregateFunction::Min;
@@ -508,6 +521,10 @@ impl Lowerer {
                     let value = self.value(&args[0])?;
                     let arg = cast(value, &fold.ty());
                     let expr = calls.add(over(self, OverFrame::create(fold), vec![arg])?);
+                    let expr = match fold.ty() {
+                        DataType::Float64 => Finite::create(variance_of(function)).call(vec![expr]),
+                        _ => expr,
+                    };
                     Ok(Lowered { expr, ty: fold.ty() })
                 }
                 None => Err(unsupported("this aggregate function over a window")),
@@ -587,6 +604,14 @@ impl Lowerer {
         let call = self.over(window, WindowFunctionDefinition::WindowUDF(function), lowered)?;
         Ok(calls.add(call))
     }
+}
+
+/// A variance that is no DOUBLE is an error.
+fn variance_of(function: AggregateFunction) -> Otherwise {
+    Otherwise::Refused(match function {
+        AggregateFunction::StddevPop | AggregateFunction::StddevSamp => "std",
+        _ => "variance",
+    })
 }
 
 /// A sum in the physical type of a DECIMAL; what is no decimal stays.

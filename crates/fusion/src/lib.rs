@@ -26,6 +26,7 @@ mod engine_memory;
 mod engine_source;
 mod error;
 mod expr;
+mod finite;
 mod frame;
 mod joins;
 mod json_table;

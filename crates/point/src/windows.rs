@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use avocet_sql::plan::{ColumnId, ColumnTable, WindowFunction, WindowKind};
+use avocet_types::accumulate::moments::nearest_finite;
 use avocet_types::compare::sort_order;
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, Expr, RowProgram};
@@ -379,7 +380,11 @@ fn aggregates(
         }
         let value = match result.take() {
             Some(value) => value,
-            None => accumulator.result(plan, 0, ctx)?,
+            None => match accumulator.result(plan, 0, ctx)? {
+                // A window's results are kept, and so are those that a DOUBLE can have.
+                Datum::Double(sum) => Datum::Double(nearest_finite(sum)),
+                value => value,
+            },
         };
         results.push(value.clone());
         result = Some(value);

@@ -134,6 +134,10 @@ fn six_digits(v: f32) -> Stack {
 /// Appends a DOUBLE with a fixed number of digits after the point, as ROUND(v, n) and the like print.
 /// What the shortest form has no digits for are zeros.
 pub fn write_f64_fixed(v: f64, decimals: u8, to: &mut Vec<u8>) {
+    if !v.is_finite() {
+        to.push(b'0');
+        return;
+    }
     let shortest = format!("{v}");
     let fraction = shortest.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let decimals = usize::from(decimals);
@@ -178,7 +182,8 @@ impl std::io::Write for Stack {
 /// Turns `d.ddde±x` into MySQL's form, with an exponent if it were longer than `most` without.
 fn write_scientific(text: &[u8], most: i32, to: &mut Vec<u8>) {
     let Some(at) = text.iter().position(|b| *b == b'e') else {
-        to.extend_from_slice(text);
+        // What is infinite or no number, as sums may be, is shown as 0 (`my_gcvt`).
+        to.push(b'0');
         return;
     };
     let (mantissa, exponent) = (&text[..at], &text[at + 1..]);

@@ -314,7 +314,12 @@ impl Accumulator {
                 let variance =
                     if *sample { moments.sample_variance() } else { moments.population_variance() };
                 let result = variance.map(|variance| if *root { variance.sqrt() } else { variance });
-                result.map_or(Datum::Null, Datum::Double)
+                match result {
+                    Some(result) if !result.is_finite() => {
+                        return Err(too_large(if *root { "std()" } else { "variance()" }));
+                    }
+                    result => result.map_or(Datum::Null, Datum::Double),
+                }
             }
             (_, State::Texts(texts)) => {
                 let (how, texts) = &mut **texts;
@@ -399,4 +404,9 @@ impl State {
 #[cold]
 fn overflow(function: &str) -> EvalError {
     EvalError::OutOfRange { kind: "DECIMAL", expr: function.to_owned() }
+}
+
+#[cold]
+fn too_large(function: &str) -> EvalError {
+    EvalError::OutOfRange { kind: "DOUBLE", expr: function.to_owned() }
 }

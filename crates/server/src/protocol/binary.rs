@@ -43,7 +43,10 @@ pub fn cell(
             None => return false,
         },
         (Datum::Float(v), SqlType::Float(_)) => out.put(&v.to_le_bytes()),
-        (Datum::Double(v), SqlType::Double(_)) => out.put(&v.to_le_bytes()),
+        // As in texts, 0 for what is infinite or no number.
+        (Datum::Double(v), SqlType::Double(_)) => {
+            out.put(&if v.is_finite() { *v } else { 0.0 }.to_le_bytes());
+        }
         (Datum::Decimal(v), SqlType::Decimal { .. }) => out.lenenc_short(|buf| v.write(buf)),
         (Datum::Str(text), ty) if ty.is_string() || ty.is_bytes() => out.lenenc_bytes(text.as_bytes()),
         (Datum::Bytes(document), SqlType::Json) => out.lenenc_bytes(json_text(document).as_bytes()),

@@ -107,7 +107,7 @@ pub(super) fn results_charset(value: &Value) -> ResultsCharset {
 /// `SET timestamp`, in microseconds.
 pub(super) fn fixed_time(value: &Value) -> Option<i64> {
     match value {
-        Datum::Double(seconds) if *seconds > 0.0 => Some((seconds * 1e6) as i64),
+        Datum::Double(seconds) if *seconds > 0.0 => Some((seconds * 1e6).round() as i64),
         _ => None,
     }
 }

@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::typing::as_double;
-use avocet_types::expr::{Expr, Function, Typer, ValueClass, refuse_geometries};
-use avocet_types::{Collation, Decimal, IntWidth, LobSize, RealFormat, SqlType};
+use avocet_types::expr::{CompareOp, Expr, Function, Typer, ValueClass, refuse_geometries};
+use avocet_types::{Collation, Datum, Decimal, IntWidth, LobSize, RealFormat, SqlType};
 
 use crate::bind::scope::Clause;
 use crate::bind::{Binder, unsupported};
@@ -213,7 +213,7 @@ impl Binder<'_> {
                 (args, separator.bytes().map(char::from).collect::<String>())
             }
             false => {
-                let args = args.into_iter().map(|arg| self.aggregate_arg(function, arg));
+                let args = args.into_iter().map(|arg| self.aggregate_arg(function, call.distinct, arg));
                 (args.collect::<Result<_, _>>()?, separator.to_owned())
             }
         };
@@ -245,7 +245,12 @@ impl Binder<'_> {
         self.typer.convert(text, SqlType::Text { size, collation: BY_CODES })
     }
 
-    fn aggregate_arg(&self, function: AggregateFunction, arg: Expr) -> Result<Expr, SqlError> {
+    fn aggregate_arg(
+        &self,
+        function: AggregateFunction,
+        distinct: bool,
+        arg: Expr,
+    ) -> Result<Expr, SqlError> {
         use AggregateFunction as F;
         let class = ValueClass::of(&arg.ty);
         Ok(match function {
@@ -263,12 +268,28 @@ impl Binder<'_> {
             }
             F::BitAnd | F::BitOr | F::BitXor => self.typer.call(Function::BitOr, vec![arg, Expr::int(0)])?,
             F::GroupConcat if !arg.ty.is_string() => {
+                let arg = if distinct && class == ValueClass::Double {
+                    self.without_sign_of_zero(arg)?
+                } else {
+                    arg
+                };
                 let collation = self.typer.connection_collation;
                 let arg = self.typer.with_zeros(self.typer.decoded(arg));
                 self.typer.convert(arg, SqlType::Text { size: LobSize::Normal, collation })
             }
             _ => arg,
         })
+    }
+
+    /// The two zeros of a FLOAT or DOUBLE are one value, but not one text.
+    fn without_sign_of_zero(&self, arg: Expr) -> Result<Expr, SqlError> {
+        let zero = match arg.ty {
+            SqlType::Float(_) => Datum::Float(0.0),
+            _ => Datum::Double(0.0),
+        };
+        let zero = Expr::literal(zero, arg.ty);
+        let is_zero = self.typer.compare(CompareOp::Eq, arg.clone(), zero.clone())?;
+        Ok(self.typer.case(None, vec![(is_zero, zero)], Some(arg))?)
     }
 
     /// The block that an aggregate belongs to: the one of its columns, or where aggregates may not be there, the next one within that

@@ -27,6 +27,11 @@ impl Moments {
     }
 }
 
+/// The DOUBLE that is nearest to what is larger than any; 0 for what is no number.
+pub fn nearest_finite(value: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Moments;

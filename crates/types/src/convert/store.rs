@@ -7,6 +7,7 @@ use super::{
     ConvertContext, Read, StoreError, byte_limit, char_limit, read_datetime, read_time, round_double,
     temporal_to_integer, text_of,
 };
+use crate::accumulate::moments::nearest_finite;
 use crate::collation::{Charset, Collation};
 use crate::compare;
 use crate::datum::Datum;
@@ -79,6 +80,11 @@ fn fast_int_range(to: &SqlType) -> Option<(i64, i64)> {
     }
 }
 
+/// Whether it is a sum that is larger than any DOUBLE, or no number.
+fn is_infinite(value: &Datum<'_>) -> bool {
+    matches!(value, Datum::Double(v) if !v.is_finite())
+}
+
 fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &ConvertContext) -> Outcome<'v> {
     if value.is_null() {
         return (Datum::Null, None);
@@ -111,16 +117,19 @@ fn convert<'v>(value: Datum<'v>, from: &SqlType, to: &SqlType, context: &Convert
             to_decimal(value, from, (*precision, *scale, *unsigned), context)
         }
         // Of the same type: it was rounded before.
-        SqlType::Double(_) | SqlType::Float(_) if from == to => (value, None),
+        SqlType::Double(_) | SqlType::Float(_) if from == to && !is_infinite(&value) => (value, None),
         SqlType::Double(real) => {
             let (v, problem) = to_double(&value, "DOUBLE", from, context);
+            if !v.is_finite() {
+                return (Datum::Double(real.fit(nearest_finite(v)).0), Some(StoreError::OutOfRange));
+            }
             let (v, fits) = real.fit(v);
             (Datum::Double(v), if fits { problem } else { Some(StoreError::OutOfRange) })
         }
         SqlType::Float(real) => {
             let (v, problem) = to_double(&value, "FLOAT", from, context);
             let (v, fits) = real.fit(v);
-            let narrow = v as f32;
+            let narrow = nearest_finite(v) as f32;
             if narrow.is_infinite() {
                 return (Datum::Float(f32::MAX.copysign(narrow)), Some(StoreError::OutOfRange));
             }

@@ -103,6 +103,9 @@ pub enum EvalError {
     /// 3854
     #[error("Cannot convert string '{value}' from {from} to {to}")]
     CannotConvertString { value: String, from: &'static str, to: &'static str },
+    /// 3995
+    #[error("Character set '{subject}' cannot be used in conjunction with '{other}' in call to {function}.")]
+    RegexpCharset { subject: &'static str, other: &'static str, function: String },
     /// 1300
     #[error("Invalid {charset} character string: '{bytes}'")]
     InvalidCharacterString { charset: &'static str, bytes: String },
@@ -300,6 +303,7 @@ impl EvalError {
             Self::TruncatedLength { .. } => 1292,
             Self::ColumnOutOfRange => 1264,
             Self::CannotConvertString { .. } => 3854,
+            Self::RegexpCharset { .. } => 3995,
             Self::InvalidCharacterString { .. } => 1300,
             Self::CastComplement(_) | Self::Xpath(_) => 1105,
             Self::Regexp(error) => error.code(),

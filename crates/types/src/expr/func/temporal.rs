@@ -346,13 +346,17 @@ fn shift_time<'a>(
     }
 }
 
-/// Whether a text starts as a date does: two separators that are not colons, or 14 digits.
+/// Characters of the shortest text that may be a date with colons, if its year has two digits; and if that has four.
+const SHORTEST_WITH_COLONS: (usize, usize) = (12, 10);
+
+/// Whether a text may be a date: it starts as one does, or it is too long for a time.
 pub(crate) fn has_date(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     match text.get(digits) {
         Some(b'-' | b'/' | b'^' | b'@') => true,
-        Some(b':') => false,
+        Some(b':' | b'.') if digits == 4 => text.len() >= SHORTEST_WITH_COLONS.1,
+        Some(b':') => text.len() >= SHORTEST_WITH_COLONS.0,
         _ => digits >= 8,
     }
 }

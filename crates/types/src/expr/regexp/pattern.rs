@@ -14,6 +14,23 @@ pub struct Pattern {
 const LINE_ENDS: &str = r"\n\x0B\f\r\x{85}\x{2028}\x{2029}";
 const BLANKS: &str = r"\t\p{Zs}";
 
+/// Classes that POSIX has, by the properties of their characters (Unicode Technical Standard 18, Annex C).
+const POSIX_CLASSES: [(&str, &str); 13] = [
+    ("alpha", r"\p{Alphabetic}"),
+    ("lower", r"\p{Lowercase}"),
+    ("upper", r"\p{Uppercase}"),
+    ("punct", r"\p{P}"),
+    ("digit", r"\p{Nd}"),
+    ("xdigit", r"\p{Nd}\p{Hex_Digit}"),
+    ("alnum", r"\p{Alphabetic}\p{Nd}"),
+    ("space", r"\p{White_Space}"),
+    ("blank", BLANKS),
+    ("cntrl", r"\p{Cc}"),
+    ("graph", r"[^\p{White_Space}\p{Cc}\p{Cn}]"),
+    ("print", r"[^\p{Cc}\p{Zl}\p{Zp}\p{Cn}]"),
+    ("word", r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}"),
+];
+
 /// What a quantifier would repeat.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
@@ -281,6 +298,10 @@ impl Reader {
 
     /// A class behind its bracket; others may stand in it.
     fn class(&mut self) -> Result<(), RegexpError> {
+        if let Some(named) = self.named_class() {
+            self.atom(&named);
+            return Ok(());
+        }
         self.out.push('[');
         let mut depth = 1;
         let mut is_first = true;
@@ -288,6 +309,7 @@ impl Reader {
             let next = self.take().ok_or(RegexpError::Bracket)?;
             match next {
                 '\\' => self.escape(true)?,
+                '[' if let Some(named) = self.named_class() => self.out.push_str(&named),
                 '[' => {
                     depth += 1;
                     self.out.push('[');
@@ -298,10 +320,27 @@ impl Reader {
                 }
                 other => self.out.push(other),
             }
-            is_first = next == '[' || is_first && next == '^';
+            is_first = next == '[' && !self.out.ends_with(']') || is_first && next == '^';
         }
         self.last = Last::Atom;
         Ok(())
+    }
+
+    /// `:name:]` or `:^name:]` behind its bracket, as the Unicode properties that ICU has for it; nothing is taken if it is none.
+    fn named_class(&mut self) -> Option<String> {
+        let rest = self.chars.get(self.at..).filter(|rest| rest.first() == Some(&':'))?;
+        let len = rest.iter().position(|c| *c == ']')?;
+        let inner: String = rest[1..len].iter().collect();
+        let inner = inner.strip_suffix(':')?;
+        let (is_negated, name) = inner.strip_prefix('^').map_or((false, inner), |name| (true, name));
+        if !name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ' ' | '-' | '=')) {
+            return None;
+        }
+        let lower = name.to_ascii_lowercase();
+        let known = POSIX_CLASSES.iter().find(|(known, _)| *known == lower);
+        let class = known.map_or_else(|| format!(r"\p{{{name}}}"), |(_, class)| (*class).to_owned());
+        self.at += len + 1;
+        Some(format!("[{}{class}]", if is_negated { "^" } else { "" }))
     }
 
     /// What a backslash stands before.
@@ -425,7 +464,7 @@ mod tests {
 
     #[test]
     fn what_both_engines_know_stays() {
-        for pattern in [r"a(b|c)*d{2,3}?", r"[[:alpha:]\-x]+\.\d", r"(?i)x(?<n>y)(?:z)", "^$"] {
+        for pattern in [r"a(b|c)*d{2,3}?", r"[\-x]+\.\d", r"(?i)x(?<n>y)(?:z)", "^$"] {
             assert_eq!(read(pattern), (pattern.to_owned(), false));
         }
     }
@@ -443,6 +482,7 @@ mod tests {
         assert_eq!(read(r"\Qa.b\E"), (r"a\.b".to_owned(), false));
         assert_eq!(read(r"\h"), (r"[\t\p{Zs}]".to_owned(), false));
         assert_eq!(read("a(?#b)c"), ("ac".to_owned(), false));
+        assert_eq!(read("[x[:^digit:]]"), (r"[x[^\p{Nd}]]".to_owned(), false));
     }
 
     #[test]

@@ -191,11 +191,8 @@ fn union_float(a: SqlType, b: SqlType) -> SqlType {
     };
     let decimals = shown_decimals(&a).zip(shown_decimals(&b)).map(|(a, b)| a.max(b));
     let real = decimals.map_or(RealFormat::PLAIN, RealFormat::shown_with);
-    let is_float = |ty: SqlType| matches!(ty, SqlType::Float(_));
     match fits_float(a) && fits_float(b) {
         true => SqlType::Float(real),
-        // Rounded as a DOUBLE, a FLOAT would be another number.
-        false if is_float(a) || is_float(b) => SqlType::DOUBLE,
         false => SqlType::Double(real),
     }
 }

@@ -10,6 +10,7 @@ use crate::expr::typing::moments::{is_date_like, is_sum_as_text};
 use crate::expr::typing::returns::Ret;
 use crate::expr::typing::{Dialect, Typer, ValueClass, collation};
 use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, IntervalUnit, IsTest, UnitFunction};
+use crate::members::Members;
 use crate::sql_type::{Collation, SqlType};
 
 impl Typer {
@@ -42,6 +43,7 @@ impl Typer {
         {
             return Ok(number);
         }
+        check_regexp_bytes(function, &args)?;
         if let Some(extreme) = self.extreme_moment(function, &args)? {
             return Ok(extreme);
         }
@@ -65,13 +67,40 @@ impl Typer {
     fn member_number(&self, args: &[Expr]) -> EvalResult<Option<Expr>> {
         let [wanted, set] = args else { return Ok(None) };
         let (ExprKind::Column(_), SqlType::Set(members)) = (&set.kind, set.ty) else { return Ok(None) };
-        let wanted = wanted.clone().fold();
-        let Some(Datum::Str(wanted)) = wanted.as_literal() else { return Ok(None) };
+        let literal = wanted.clone().fold();
+        let Some(Datum::Str(wanted)) = literal.as_literal() else {
+            return self.number_of_wanted_member(wanted, set, members);
+        };
         let Some(at) = members.number(wanted) else { return Ok(None) };
         let bit = Expr::literal(Datum::UInt(1 << (at - 1)), SqlType::BIGINT_UNSIGNED);
         let bits = self.cast(set.clone(), CastTarget::Unsigned)?;
         let has = self.compare(CompareOp::Eq, self.call(Function::BitAnd, vec![bits, bit.clone()])?, bit)?;
         let number = Expr::literal(Datum::Int(at as i64), SqlType::BIGINT);
+        self.arith(ArithOp::Mul, has, number).map(Some)
+    }
+
+    /// The same of a text that each row has: its place among the names of all members, if the value has that member.
+    fn number_of_wanted_member(
+        &self,
+        wanted: &Expr,
+        set: &Expr,
+        members: Members,
+    ) -> EvalResult<Option<Expr>> {
+        let mut args = self.arguments(Function::FindInSet, vec![self.copy(wanted)?, set.clone()])?;
+        if !args[1].ty.is_string() {
+            return Ok(None);
+        }
+        let names = members.joined(u64::MAX >> (64 - members.count().clamp(1, 64))).into_owned();
+        args[1] = Expr::literal(Datum::Str(names.into()), args[1].ty);
+        let nullable = args[0].nullable;
+        let number = Expr::new(ExprKind::Call(Function::FindInSet, args), SqlType::BIGINT, nullable);
+        // 0, for no member, leaves nothing.
+        let place = self.arith(ArithOp::Sub, self.copy(&number)?, Expr::int(1))?;
+        let bits = self.cast(set.clone(), CastTarget::Unsigned)?;
+        let one = Expr::literal(Datum::UInt(1), SqlType::BIGINT_UNSIGNED);
+        let has = self.call(Function::ShiftRight, vec![bits, place])?;
+        let has = self.call(Function::BitAnd, vec![has, one])?;
+        let has = self.compare(CompareOp::Ne, has, Expr::int(0))?;
         self.arith(ArithOp::Mul, has, number).map(Some)
     }
 
@@ -528,6 +557,28 @@ impl Typer {
     pub fn regexp(&self, expr: Expr, pattern: Expr, negated: bool) -> EvalResult<Expr> {
         let matched = self.call(Function::RegexpLike, vec![expr, pattern])?;
         Ok(if negated { self.not(matched) } else { matched })
+    }
+}
+
+/// Error 3995 where a regular expression, its subject or what replaces it are texts beside bytes.
+fn check_regexp_bytes(function: Function, args: &[Expr]) -> EvalResult<()> {
+    let texts = match function {
+        Function::RegexpLike | Function::RegexpInstr | Function::RegexpSubstr => 2,
+        Function::RegexpReplace => 3,
+        _ => return Ok(()),
+    };
+    let mut strings = args.iter().take(texts).filter_map(|arg| match arg.ty {
+        ty if ty.is_bytes() => Some(Collation::BINARY),
+        ty => ty.collation(),
+    });
+    let Some(subject) = strings.next() else { return Ok(()) };
+    match strings.find(|other| (*other == Collation::BINARY) != (subject == Collation::BINARY)) {
+        None => Ok(()),
+        Some(other) => Err(EvalError::RegexpCharset {
+            subject: subject.name(),
+            other: other.name(),
+            function: function.name().to_lowercase(),
+        }),
     }
 }
 

@@ -4,9 +4,10 @@ use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len};
-use crate::expr::typing::arith::{hybrid_number, numeric_type};
+use crate::expr::typing::arith::{hybrid_number, numeric_type, shown_decimals};
+use crate::expr::typing::moments::is_date_like;
 use crate::expr::typing::{Typer, ValueClass, collation, refuse_geometries};
-use crate::expr::{CompareOp, Expr, ExprKind, Function};
+use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, Function};
 use crate::sql_type::{Collation, RealFormat, SqlType};
 use crate::temporal::{TimeZone, ZERO_DATETIME, ZeroDates, parse_datetime, parse_time};
 use crate::text::fixed_decimals;
@@ -57,14 +58,17 @@ impl Typer {
             return self.compare_unchecked(op, exprs);
         }
         check_dates(&exprs, self.sql_mode.zero_dates())?;
-        self.compare_unchecked(op, self.as_the_reals(self.as_the_column(exprs)))
+        let exprs = self.years_before_dates(self.as_the_year(exprs)?)?;
+        let exprs = self.reals_of_one_scale(self.as_the_reals(self.as_the_column(exprs)));
+        self.compare_unchecked(op, exprs)
     }
 
     /// A comparison of rows, some of many: a literal that is no date is not equal to any, and no error.
     pub fn compare_leniently(&self, op: CompareOp, left: Expr, right: Expr) -> EvalResult<Expr> {
         let exprs = vec![left, right];
         self.check_compared(&exprs, true)?;
-        self.compare_unchecked(op, self.as_the_reals(self.as_the_column(exprs)))
+        let exprs = self.reals_of_one_scale(self.as_the_reals(self.as_the_column(exprs)));
+        self.compare_unchecked(op, exprs)
     }
 
     /// An element of one of several rows in a list, compared as what the left side is (`cmp_item_row`).
@@ -78,7 +82,9 @@ impl Typer {
             (C::Text, C::Int | C::Decimal | C::Double) if left.ty.members().is_none() => self.text(right),
             _ => right,
         };
-        self.compare_leniently(CompareOp::Eq, left, right)
+        let exprs = vec![left, right];
+        self.check_compared(&exprs, true)?;
+        self.compare_unchecked(CompareOp::Eq, self.as_the_reals(self.as_the_column(exprs)))
     }
 
     /// The comparison of `CASE operand WHEN value`: a literal that is no date is not equal to any, and no error. Numbers and
@@ -172,8 +178,7 @@ impl Typer {
     }
 
     /// Beside a FLOAT or DOUBLE column that is rounded to so many decimals, an exact number is what the column would have of it:
-    /// `f = 1.1` finds 1.1 (`Arg_comparator::compare_real_fixed`; IN and BETWEEN have no such thing). Decimals that the column
-    /// does not keep count still.
+    /// `f = 1.1` finds 1.1 (IN and BETWEEN have no such thing). Decimals that the column does not keep count still.
     fn as_the_reals(&self, exprs: Vec<Expr>) -> Vec<Expr> {
         let mut columns = exprs.iter().filter(|expr| matches!(expr.kind, ExprKind::Column(_)));
         let (Some(column), None) = (columns.next(), columns.next()) else { return exprs };
@@ -187,6 +192,29 @@ impl Typer {
             };
             let real = RealFormat::shown_with(decimals.max(own));
             self.convert(expr, if is_float { SqlType::Float(real) } else { SqlType::Double(real) })
+        };
+        exprs.into_iter().map(one).collect()
+    }
+
+    /// Reals that are rounded to so many decimals, and numbers beside them, are equal if they are when both are rounded to the
+    /// decimals of the one that has more (`Arg_comparator::compare_real_fixed`).
+    fn reals_of_one_scale(&self, exprs: Vec<Expr>) -> Vec<Expr> {
+        let has_real = exprs.iter().any(|expr| fixed_decimals(&expr.ty).is_some());
+        // Of constants beside a column was found what the column has of them.
+        let is_column = |expr: &Expr| matches!(expr.kind, ExprKind::Column(_));
+        let is_settled = exprs.iter().all(|expr| is_column(expr) || expr.is_constant())
+            && exprs.iter().filter(|expr| is_column(expr)).count() == 1;
+        if !has_real || is_settled || exprs.windows(2).all(|pair| pair[0].ty == pair[1].ty) {
+            return exprs;
+        }
+        let decimals: Option<Vec<u8>> = exprs.iter().map(|expr| shown_decimals(&expr.ty)).collect();
+        let Some(most) = decimals.and_then(|decimals| decimals.into_iter().max()) else { return exprs };
+        let ty = SqlType::Double(RealFormat::shown_with(most));
+        let one = |expr: Expr| match (&expr.kind, expr.ty) {
+            // As it is kept, a DOUBLE is rounded already, and integers are.
+            (ExprKind::Column(_), SqlType::Double(_)) | (_, SqlType::Bool | SqlType::Int { .. }) => expr,
+            (_, from) if from == ty => self.convert(self.convert(expr, SqlType::DOUBLE), ty),
+            _ => self.convert(expr, ty),
         };
         exprs.into_iter().map(one).collect()
     }
@@ -214,6 +242,37 @@ impl Typer {
                 exprs.into_iter().map(one).collect()
             }
         }
+    }
+
+    /// Beside a column of YEAR, constant dates are their years: 2020 is `DATE'2020-05-05'`. What no YEAR can be stays a date.
+    fn as_the_year(&self, exprs: Vec<Expr>) -> EvalResult<Vec<Expr>> {
+        let is_year = |expr: &Expr| matches!(expr.kind, ExprKind::Column(_)) && expr.ty == SqlType::Year;
+        let is_other = |expr: &Expr| expr.ty.is_temporal() && expr.is_constant();
+        let mut years = exprs.iter().filter(|expr| is_year(expr));
+        let has_one = years.next().is_some() && years.next().is_none();
+        if !has_one || !exprs.iter().all(|expr| is_year(expr) || is_other(expr)) {
+            return Ok(exprs);
+        }
+        let one = |expr: Expr| {
+            if is_year(&expr) {
+                return Ok(expr);
+            }
+            let year = self.cast(expr.clone(), CastTarget::Year)?.fold();
+            Ok(if year.is_null_literal() { expr } else { year })
+        };
+        exprs.into_iter().map(one).collect()
+    }
+
+    /// A YEAR is before all dates that are in it, and behind those of other years: it counts as a date without month and day.
+    fn years_before_dates(&self, exprs: Vec<Expr>) -> EvalResult<Vec<Expr>> {
+        let Some(date) = exprs.iter().find(|expr| is_date_like(&expr.ty)) else { return Ok(exprs) };
+        // As many digits as stand behind a date's year.
+        let digits = if date.ty == SqlType::Date { 10_000 } else { 10_000_000_000 };
+        let one = |expr: Expr| match expr.ty {
+            SqlType::Year => self.arith(ArithOp::Mul, expr, Expr::int(digits)),
+            _ => Ok(expr),
+        };
+        exprs.into_iter().map(one).collect()
     }
 
     fn times_beside(&self, exprs: Vec<Expr>, ty: SqlType) -> Vec<Expr> {
@@ -257,7 +316,16 @@ impl Typer {
         let exprs = vec![expr, low, high];
         self.check_compared(&exprs, false)?;
         refuse_geometries(&exprs, "between")?;
-        let exprs = self.ordered_operands(self.as_the_column(self.without_json(exprs, true)));
+        // To be between a number and itself is to be it.
+        let is_real = |expr: &Expr| fixed_decimals(&expr.ty).is_some() && !expr.is_constant();
+        if !negated && exprs[1].as_literal().is_some() && exprs[1] == exprs[2] && is_real(&exprs[0]) {
+            let mut exprs = exprs;
+            exprs.truncate(2);
+            let exprs = self.reals_of_one_scale(self.as_the_reals(exprs));
+            return self.compare_unchecked(CompareOp::Eq, exprs);
+        }
+        let exprs = self.as_the_year(self.without_json(exprs, true))?;
+        let exprs = self.ordered_operands(self.as_the_column(exprs));
         let [expr, low, high]: [Expr; 3] =
             self.comparable(exprs, "between")?.try_into().expect("three go in, three come out");
         let nullable = expr.nullable || low.nullable || high.nullable;

@@ -95,15 +95,14 @@ fn time_in(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// As what GREATEST and LEAST read texts and numbers that stand beside dates.
+/// As what GREATEST and LEAST read texts, numbers and years that stand beside dates, and times with them.
 fn date_beside_others(args: &[Expr]) -> Option<SqlType> {
     let mut dates = args.iter().map(|arg| arg.ty).filter(is_date_like);
     let is_other = |arg: &Expr| {
         use ValueClass as C;
         matches!(ValueClass::of(&arg.ty), C::Text | C::Bytes | C::Int | C::Decimal | C::Double)
     };
-    let is_apart = |arg: &Expr| matches!(arg.ty, SqlType::Time { .. } | SqlType::Year);
-    if !args.iter().any(is_other) || args.iter().any(is_apart) {
+    if !args.iter().any(is_other) {
         return None;
     }
     match dates.next()? {
