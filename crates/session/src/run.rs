@@ -4,6 +4,7 @@ use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
 use avocet_channel::{Cancellation, Interruption, OkReply, OutputColumn, ResultSink, SessionChange, Status};
 use avocet_point as point;
 use avocet_sql::bind::unsupported;
+use avocet_sql::facts::StatementFacts;
 use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::statement::{ShowKind, Statement, StatementKind};
 use avocet_sql::parse::{self, ast, is_tall, parse, parse_up_to_error};
@@ -543,7 +544,10 @@ impl Session {
                 | StatementKind::Check { .. }
         );
         if !changes_nothing {
-            self.check_not_read_only()?;
+            match self.is_of_temporary(kind, &StatementFacts::of_kind(kind)) {
+                true => self.check_transaction_writes()?,
+                false => self.check_not_read_only()?,
+            }
         }
         let result = self.dispatch_one(kind, text, sink).await;
         // Whatever autocommit is, no transaction is left; what failed was taken back before.

@@ -211,7 +211,7 @@ impl Session {
     }
 
     /// Whether a statement changes definitions of temporary tables alone.
-    fn is_of_temporary(&self, kind: &StatementKind, facts: &StatementFacts) -> bool {
+    pub(crate) fn is_of_temporary(&self, kind: &StatementKind, facts: &StatementFacts) -> bool {
         use StatementKind as S;
         match kind {
             S::CreateTable(create) => create.temporary && create.query.is_none(),

@@ -181,7 +181,7 @@ impl Session {
         let chain = completion.chain.unwrap_or(completion.release != Some(true) && by_default == "CHAIN");
         let before = self.txn.is_some().then_some(self.running);
         if commit {
-            if self.txn.as_ref().is_some_and(|txn| txn.weight() > 0 && !txn.changes_temporary_alone()) {
+            if self.txn.as_ref().is_some_and(|txn| txn.has_changes() && !txn.changes_temporary_alone()) {
                 self.check_server_takes_changes()?;
             }
             self.shared.counters.add(Counter::Commit);

@@ -382,8 +382,9 @@ impl Session {
         );
         if has_none {
             let error = ErrorCode::BLOB_CANT_HAVE_DEFAULT.with(&[&column.name]);
+            let is_string = matches!(column.ty, SqlType::Text { .. } | SqlType::Blob { .. });
             let is_empty = matches!(bound.as_literal(), Some(Datum::Str(text)) if text.is_empty());
-            if !is_empty || self.settings.sql_mode.is_strict() {
+            if !is_string || !is_empty || self.settings.sql_mode.is_strict() {
                 return Err(error);
             }
             self.warn(Level::Warning, error.errno, error.message);

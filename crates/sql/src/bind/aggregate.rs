@@ -266,7 +266,13 @@ impl Binder<'_> {
             F::Min | F::Max if class == ValueClass::Null => {
                 self.typer.convert(arg, SqlType::VarBinary { len: 0 })
             }
-            F::BitAnd | F::BitOr | F::BitXor => self.typer.call(Function::BitOr, vec![arg, Expr::int(0)])?,
+            F::BitAnd | F::BitOr | F::BitXor => {
+                // Binary strings would be put together byte by byte.
+                if self.typer.call(Function::BitOr, vec![arg.clone(), arg.clone()])?.ty.is_bytes() {
+                    return Err(unsupported("BIT_AND, BIT_OR and BIT_XOR of binary strings"));
+                }
+                self.typer.call(Function::BitOr, vec![arg, Expr::int(0)])?
+            }
             F::GroupConcat if !arg.ty.is_string() => {
                 let arg = if distinct && class == ValueClass::Double {
                     self.without_sign_of_zero(arg)?

@@ -363,8 +363,9 @@ pub fn parse_time(text: &[u8], zone: TimeZone) -> Option<Parsed> {
     let text = &text[space_run(text)..];
     let negative = text.first() == Some(&b'-');
     let text = &text[usize::from(negative)..];
-    if text.len() >= SHORTEST_DATETIME
-        && let Some(time) = time_of_datetime(text, zone).transpose()
+    let without_blanks = text.trim_ascii_end();
+    if without_blanks.len() >= SHORTEST_DATETIME
+        && let Some(time) = time_of_datetime(without_blanks, zone).transpose()
     {
         return time.ok().filter(|_| !negative);
     }
@@ -479,8 +480,9 @@ pub fn time_from_number(n: i64) -> Option<Parsed> {
     };
     let magnitude = n.unsigned_abs();
     if magnitude > 8_385_959 {
-        if n >= 10_000_000_000 {
-            let (micros, _) = datetime_from_number(n, ZeroDates::REFUSED)?;
+        if n >= 10_000_000_000
+            && let Some((micros, _)) = datetime_from_number(n, ZeroDates::REFUSED)
+        {
             return Some(parsed(super::time_of(micros), false));
         }
         return Some(parsed(if n < 0 { -MAX_TIME } else { MAX_TIME }, true));

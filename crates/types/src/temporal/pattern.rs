@@ -240,6 +240,9 @@ impl Scanned {
         if let (Some(week), Some(weekday_wanted)) = (self.week, self.weekday) {
             return self.date_of_week(week, weekday_wanted);
         }
+        if (self.year, self.month, self.day) == (None, None, None) {
+            return Some(Civil::ZERO.to_days());
+        }
         Some(Civil::checked_or_zero(self.year? as i32, self.month?, self.day?)?.to_days())
     }
 

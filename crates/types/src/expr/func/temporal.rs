@@ -10,7 +10,8 @@ use crate::expr::func::{int, micros};
 use crate::expr::program::CallInfo;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, ZeroDates, date_of,
+    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, ZERO_DATETIME, ZeroDates,
+    date_of,
     has_zero_date, is_zero_date,
 };
 
@@ -438,7 +439,17 @@ pub(crate) fn str_to_date<'a>(
         (StrToDate::Date(days), _) => Datum::DateTime(i64::from(days) * DAY),
         (StrToDate::DateTime(at), _) => Datum::DateTime(at),
         (StrToDate::Time(time), SqlType::Time { .. }) => Datum::Time(time),
-        (StrToDate::Time(_), _) => Datum::Null,
+        // Of a format that is not known before: a time without a date.
+        (StrToDate::Time(time), _) => {
+            let at = ZERO_DATETIME + time;
+            if !ctx.sql_mode.zero_dates().allow(at) {
+                let value = text.to_owned();
+                let function = "str_to_date";
+                ctx.warn(EvalError::IncorrectForFunction { kind: "datetime", value, function })?;
+                return Ok(Datum::Null);
+            }
+            Datum::DateTime(at)
+        }
     })
 }
 
