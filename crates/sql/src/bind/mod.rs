@@ -54,9 +54,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use avocet_base::TableId;
-use avocet_types::SqlType;
 use avocet_types::expr::{Expr, Typer};
 use avocet_types::schema::TableDef;
+use avocet_types::{Datum, SqlType};
 
 pub use avocet_types::error::unsupported;
 pub use catalog::{CatalogView, ColumnStatistics, PathStatistics, TableStatistics};
@@ -330,6 +330,9 @@ impl<'a> Binder<'a> {
         let id = self.columns.add(ColumnInfo { name, ty: expr.ty, nullable, origin, label });
         if self.typer.is_coercible(expr) {
             self.typer.coercible_columns.insert(id.index());
+        }
+        if matches!((expr.as_literal(), expr.ty), (Some(Datum::Int(_)), SqlType::Int { .. })) {
+            self.typer.written_integers.insert(id.index(), expr.clone());
         }
         if let Some(from) = walk::column_of(expr) {
             self.copy_zeros(from, id);

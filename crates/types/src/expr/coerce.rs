@@ -126,6 +126,12 @@ pub(crate) fn recode<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> Eval
     }
 }
 
+/// What a column shows of a constant text, in another character set.
+pub(crate) fn recoded<'a>(args: &mut [Datum<'a>], info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+    let value = std::mem::replace(&mut args[0], Datum::Null);
+    recode(value, &info.arg_types[0], &info.ty)
+}
+
 fn first_of_year<'a>(year: i64) -> Datum<'a> {
     let first = Civil::checked(year as i32, 1, 1);
     first.map_or(Datum::Null, |first| Datum::DateTime(first.to_micros()))

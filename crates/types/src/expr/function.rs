@@ -180,7 +180,7 @@ functions! {
     AesDecrypt ["AES_DECRYPT"] 2..=6, [Encoded], Ret::Bytes(ret::len_first), Own, Statement, func::aes::decrypt;
     Md5 ["MD5"] 1..=1, [Encoded], Ret::Ascii(ret::len_32), Strict, Immutable, func::digest::md5;
     Sha1 ["SHA1", "SHA"] 1..=1, [Encoded], Ret::Ascii(ret::len_40), Strict, Immutable, func::digest::sha1;
-    Sha2 ["SHA2"] 2..=2, [Encoded, Int], Ret::Ascii(ret::len_128), Partial, Immutable, func::digest::sha2;
+    Sha2 ["SHA2"] 2..=2, [Encoded, Int], Ret::Ascii(ret::len_sha2), Partial, Immutable, func::digest::sha2;
     ToBase64 ["TO_BASE64"] 1..=1, [Encoded], Ret::Ascii(ret::len_base64), Partial, Immutable, func::digest::to_base64;
     FromBase64 ["FROM_BASE64"] 1..=1, [Text], Ret::Bytes(ret::len_first), Partial, Immutable, func::digest::from_base64;
     RegexpLike ["REGEXP_LIKE"] 2..=3, [Chars], Ret::Int, Strict, Immutable, func::regexp::like;
@@ -299,6 +299,7 @@ functions! {
     TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     Stored [] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::stored;
     MemberNumber [] 2..=2, [Text, Any], Ret::UInt, Strict, Immutable, coerce::member_number;
+    Recoded [] 1..=1, [Any], Ret::Custom(ret::of_first), Strict, Immutable, coerce::recoded;
     FullYear [] 1..=1, [Int], Ret::Int, Strict, Immutable, coerce::full_year;
     DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
     ExactInteger [] 1..=1, [Text], Ret::Custom(ret::exact), Strict, Immutable, coerce::exact_beside_integers;
@@ -434,6 +435,7 @@ impl Function {
             Self::ShiftLeft => "<<",
             Self::ShiftRight => ">>",
             Self::MemberNumber => "member",
+            Self::Recoded => "convert",
             Self::FullYear => "year",
             Self::DateTimeOrZero => "datetime",
             Self::ExactInteger | Self::ExactDecimal => "decimal",

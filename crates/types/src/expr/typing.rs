@@ -51,6 +51,8 @@ pub struct Typer {
     pub locale: &'static Locale,
     /// Columns that show literals and the like: other strings' collations win over theirs.
     pub coercible_columns: BTreeSet<usize>,
+    /// Columns that show integers which are written there: these have as many digits as they have.
+    pub written_integers: BTreeMap<usize, Expr>,
     /// Columns of ZEROFILL, with the characters that their texts have at least.
     pub zero_filled: BTreeMap<usize, u8>,
     /// Parts of expressions that were copied.
@@ -71,6 +73,7 @@ impl Default for Typer {
             sql_mode: SqlMode::DEFAULT,
             locale: Locale::english(),
             coercible_columns: BTreeSet::new(),
+            written_integers: BTreeMap::new(),
             zero_filled: BTreeMap::new(),
             copied: Cell::new(0),
         }
@@ -253,6 +256,10 @@ impl Typer {
         branches: Vec<(Expr, Expr)>,
         otherwise: Option<Expr>,
     ) -> EvalResult<Expr> {
+        let (operand, branches) = match operand {
+            Some(operand) => self.case_by_explicit(operand, branches)?,
+            None => (None, branches),
+        };
         let mut conditions = Vec::with_capacity(branches.len());
         let mut results = Vec::with_capacity(branches.len() + 1);
         for (when, then) in branches {
@@ -273,6 +280,25 @@ impl Typer {
             || otherwise.as_ref().is_none_or(|otherwise| otherwise.nullable);
         let branches = conditions.into_iter().zip(results).collect();
         Ok(Expr::new(ExprKind::Case { branches, otherwise }, ty, nullable))
+    }
+
+    /// CASE's operand and what it is compared with, under the collation that one of them has by COLLATE.
+    #[allow(clippy::type_complexity, reason = "the parts of a CASE")]
+    fn case_by_explicit(
+        &self,
+        operand: Expr,
+        branches: Vec<(Expr, Expr)>,
+    ) -> EvalResult<(Option<Expr>, Vec<(Expr, Expr)>)> {
+        let compared = || std::iter::once(&operand).chain(branches.iter().map(|(when, _)| when));
+        let is_explicit =
+            |expr: &Expr| expr.derivation(self).coercibility == collation::Coercibility::Explicit;
+        if !compared().all(|expr| expr.ty.is_string()) || !compared().any(is_explicit) {
+            return Ok((Some(operand), branches));
+        }
+        let to = collation::aggregate(compared(), self, "case", true)?.collation;
+        let operand = self.under_collation(operand, to);
+        let branches = branches.into_iter().map(|(when, then)| (self.under_collation(when, to), then));
+        Ok((Some(operand), branches.collect()))
     }
 
     /// COALESCE; IFNULL with two.
@@ -329,6 +355,16 @@ impl Typer {
         Expr::new(ExprKind::Call(Function::Stored, vec![expr, name]), to, true)
     }
 
+    /// A column that shows a literal, in a character set that may lack some of it: that is the error that it is for the literal.
+    pub(crate) fn recoded(&self, expr: &Expr, to: SqlType) -> Option<Expr> {
+        let ExprKind::Column(index) = expr.kind else { return None };
+        if !self.coercible_columns.contains(&index) || expr.ty.text_stays(&to) {
+            return None;
+        }
+        let call = ExprKind::Call(Function::Recoded, vec![expr.clone()]);
+        Some(Expr::new(call, to, expr.nullable))
+    }
+
     /// Wraps an expression in an implicit conversion, if it needs one. Lengths, widths and scales alone need none
     /// unless values would look different.
     pub fn convert(&self, expr: Expr, to: SqlType) -> Expr {
@@ -365,6 +401,9 @@ impl Typer {
         }
         if expr.is_null_literal() {
             return Expr::literal(Datum::Null, to);
+        }
+        if let Some(recoded) = self.recoded(&expr, to) {
+            return recoded;
         }
         // Strings that are no dates become NULL.
         let can_fail = to.is_temporal() && (!expr.ty.is_temporal() || rounds_datetime(&expr.ty, &to));

@@ -1,11 +1,12 @@
 //! The common type of alternatives: CASE, COALESCE, GREATEST, UNION.
 //! MySQL 8.4 Reference Manual, 14.5 "Flow Control Functions", "Return type".
 
-use crate::expr::Expr;
+use crate::datum::Datum;
 use crate::expr::error::EvalResult;
 use crate::expr::typing::arith::{Digits, shown_decimals};
 use crate::expr::typing::collation::{self, Derivation};
 use crate::expr::typing::{Typer, ValueClass};
+use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
 
 /// A string type for so many characters: a VARCHAR up to 65,535 bytes at 4 bytes per character.
@@ -65,6 +66,16 @@ pub(crate) fn text_len(ty: &SqlType) -> u64 {
     }
 }
 
+/// As [`text_len`], of an expression: an integer that is written there has as many characters as it has, and its sign.
+pub(crate) fn text_len_of(expr: &Expr) -> u64 {
+    let digits = |v: u64| u64::from(v.checked_ilog10().unwrap_or(0)) + 1;
+    match (expr.as_literal(), expr.ty) {
+        (Some(Datum::Int(v)), SqlType::Int { .. }) => digits(v.unsigned_abs()) + 1,
+        (Some(Datum::UInt(v)), SqlType::Int { .. }) => digits(*v),
+        _ => text_len(&expr.ty),
+    }
+}
+
 impl Typer {
     /// The type that alternatives have together.
     pub fn common_type(&self, exprs: &[Expr], operation: &str) -> EvalResult<SqlType> {
@@ -76,13 +87,38 @@ impl Typer {
                 coercibility: collation::Coercibility::Coercible,
             },
         };
+        let written = |expr: &Expr| match expr.kind {
+            ExprKind::Column(index) => self.written_integers.get(&index).cloned(),
+            _ => None,
+        };
+        if exprs.iter().any(|expr| written(expr).is_some()) {
+            let exprs: Vec<_> =
+                exprs.iter().map(|expr| written(expr).unwrap_or_else(|| expr.clone())).collect();
+            return self.common_type(&exprs, operation);
+        }
+        // Beside texts, what is written as an integer is as long as its text.
+        let is_string = |e: &Expr| ValueClass::of(&e.ty) == ValueClass::Text;
+        let is_bytes = |e: &Expr| ValueClass::of(&e.ty) == ValueClass::Bytes;
+        let has_text = exprs.iter().any(is_string) && !exprs.iter().any(is_bytes);
+        let type_of = |expr: &Expr| match (expr.as_literal(), expr.ty) {
+            (Some(_), SqlType::Int { .. }) if has_text => {
+                SqlType::VarChar { len: text_len_of(expr) as u32, collation: derivation.collation }
+            }
+            (_, ty) => ty,
+        };
+        if exprs.iter().any(|expr| matches!(expr.ty, SqlType::Decimal { .. }))
+            && exprs.iter().all(|expr| is_exact_number(&expr.ty))
+        {
+            let digits = exprs.iter().filter(|expr| expr.ty != SqlType::Null).map(Digits::of);
+            return Ok(digits.reduce(Digits::union).map_or(SqlType::Null, Digits::decimal));
+        }
         let ty = exprs.iter().fold(SqlType::Null, |so_far, expr| {
             // A literal counts its own digits where it meets a decimal.
             match (so_far, expr.as_literal(), &expr.ty) {
                 (SqlType::Decimal { .. } | SqlType::Bit { .. }, Some(_), SqlType::Int { .. }) => {
                     Digits::of_type(&so_far).union(Digits::of(expr)).decimal()
                 }
-                _ => union_type(so_far, expr.ty, derivation.collation),
+                _ => union_type(so_far, type_of(expr), derivation.collation),
             }
         });
         // Documents that become texts keep the collation of their texts.
@@ -95,6 +131,10 @@ impl Typer {
             None => ty,
         })
     }
+}
+
+const fn is_exact_number(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Null | SqlType::Bool | SqlType::Int { .. } | SqlType::Decimal { .. })
 }
 
 fn with_collation(ty: SqlType, to: Collation) -> SqlType {
@@ -219,7 +259,6 @@ pub(crate) fn fsp_of(ty: &SqlType) -> u8 {
 
 /// Fractional digits of an expression as a time; a string literal counts its own.
 pub(crate) fn fsp_of_expr(expr: &Expr) -> u8 {
-    use crate::datum::Datum;
     let of_text =
         |text: &str| text.rsplit_once('.').map_or(0, |(_, fraction)| fraction.trim_end().len().min(6) as u8);
     if let Some(Datum::Str(text)) = expr.as_literal() {

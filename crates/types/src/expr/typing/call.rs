@@ -258,7 +258,9 @@ impl Typer {
             return Ok(args.into_iter().map(|arg| self.under_collation(arg, to.collation)).collect());
         }
         let ty = self.common_type(&args, name)?;
-        Ok(args.into_iter().map(|arg| self.convert(arg, ty)).collect())
+        let is_text = ty.is_string() || ty.is_bytes();
+        let one = |arg: Expr| self.convert(if is_text { self.with_zeros(arg) } else { arg }, ty);
+        Ok(args.into_iter().map(one).collect())
     }
 
     /// FIELD compares strings that agree on no collation by their bytes.

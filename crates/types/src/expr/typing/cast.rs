@@ -2,7 +2,7 @@
 
 use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::typing::aggregate::{bytes_type, string_type, text_len};
+use crate::expr::typing::aggregate::{bytes_type, string_type, text_len, text_len_of};
 use crate::expr::typing::arith::hybrid_number;
 use crate::expr::typing::{Typer, refuse_geometries, rounds_datetime};
 use crate::expr::{Expr, ExprKind};
@@ -91,7 +91,7 @@ impl Typer {
             CastTarget::Char(_, Some(Collation::BINARY)) => bytes_type(text_len(&expr.ty)),
             CastTarget::Char(len, collation) => {
                 let collation = collation.unwrap_or(self.connection_collation);
-                string_type(len.unwrap_or_else(|| text_len(&expr.ty)), collation)
+                string_type(len.unwrap_or_else(|| text_len_of(expr)), collation)
             }
             CastTarget::Binary(Some(len)) => match u32::try_from(len) {
                 Ok(len) if len <= 65_535 => SqlType::Binary { len },

@@ -113,7 +113,7 @@ pub fn aggregate<'a>(
             result = Some(next);
             continue;
         };
-        let combined = combine(so_far, next, operation)?;
+        let combined = combine(so_far, next).ok_or_else(|| mix(&derivations, operation))?;
         if combined.coercibility == Coercibility::NoCollation {
             disagree = true;
             // Nor can texts stand together of which neither character set holds the other.
@@ -129,6 +129,8 @@ pub fn aggregate<'a>(
         [one] if compares && one.coercibility == Coercibility::NoCollation => {
             Err(mix(&[*one, *one], operation))
         }
+        // Whatever the others are, the one that was said wins.
+        _ if result.coercibility == Coercibility::Explicit => Ok(result),
         all if apart || compares && disagree => Err(mix(all, operation)),
         _ => Ok(result),
     }
@@ -154,23 +156,23 @@ impl Typer {
 }
 
 /// The rules of `DTCollation::aggregate`: byte strings win among equals; then the stronger; then the larger character set;
-/// then `_bin` collations.
-fn combine(a: Derivation, b: Derivation, operation: &str) -> EvalResult<Derivation> {
+/// then `_bin` collations. `None` if two are explicit.
+fn combine(a: Derivation, b: Derivation) -> Option<Derivation> {
     if (a.collation == Collation::BINARY) != (b.collation == Collation::BINARY) {
         let (bytes, text) = if a.collation == Collation::BINARY { (a, b) } else { (b, a) };
-        return Ok(if bytes.coercibility <= text.coercibility { bytes } else { text });
+        return Some(if bytes.coercibility <= text.coercibility { bytes } else { text });
     }
     if a.coercibility != b.coercibility {
-        return Ok(if a.coercibility < b.coercibility { a } else { b });
+        return Some(if a.coercibility < b.coercibility { a } else { b });
     }
     if a.coercibility == Coercibility::Explicit && a.collation != b.collation {
-        return Err(mix(&[a, b], operation));
+        return None;
     }
     match a.collation.merge(b.collation) {
-        Some(collation) => Ok(Derivation { collation, ..a }),
+        Some(collation) => Some(Derivation { collation, ..a }),
         None => {
             let collation = a.collation.info().charset.binary_collation();
-            Ok(Derivation { collation, coercibility: Coercibility::NoCollation })
+            Some(Derivation { collation, coercibility: Coercibility::NoCollation })
         }
     }
 }

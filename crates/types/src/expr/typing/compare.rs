@@ -3,7 +3,7 @@
 use crate::datum::Datum;
 use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len};
+use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len, text_len_of};
 use crate::expr::typing::arith::{hybrid_number, numeric_type, shown_decimals};
 use crate::expr::typing::moments::is_date_like;
 use crate::expr::typing::{Typer, ValueClass, collation, refuse_geometries};
@@ -257,8 +257,12 @@ impl Typer {
             if is_year(&expr) {
                 return Ok(expr);
             }
+            let is_date =
+                |expr: &Expr| matches!(expr.as_literal(), Some(Datum::Date(_) | Datum::DateTime(_)));
             let year = self.cast(expr.clone(), CastTarget::Year)?.fold();
-            Ok(if year.is_null_literal() { expr } else { year })
+            // Of what is no YEAR, folding leaves the warning to be given.
+            let is_year = year.as_literal().is_some_and(|year| !year.is_null());
+            Ok(if is_year || !is_date(&expr.clone().fold()) { year } else { expr })
         };
         exprs.into_iter().map(one).collect()
     }
@@ -316,14 +320,31 @@ impl Typer {
         let exprs = vec![expr, low, high];
         self.check_compared(&exprs, false)?;
         refuse_geometries(&exprs, "between")?;
-        // To be between a number and itself is to be it.
-        let is_real = |expr: &Expr| fixed_decimals(&expr.ty).is_some() && !expr.is_constant();
-        if !negated && exprs[1].as_literal().is_some() && exprs[1] == exprs[2] && is_real(&exprs[0]) {
-            let mut exprs = exprs;
-            exprs.truncate(2);
-            let exprs = self.reals_of_one_scale(self.as_the_reals(exprs));
-            return self.compare_unchecked(CompareOp::Eq, exprs);
+        // To be between a number and itself is to be it, which for a rounded real is not the same.
+        let is_real = fixed_decimals(&exprs[0].ty).is_some() && !exprs[0].is_constant();
+        if is_real && !negated && exprs[1].as_literal().is_some() && exprs[1] == exprs[2] {
+            return self.is_real(exprs[0].clone(), exprs[1].clone());
         }
+        let are_params = exprs[1..].iter().all(|expr| {
+            matches!(expr.kind, ExprKind::Param(_)) && matches!(expr.ty, SqlType::Decimal { .. })
+        });
+        if is_real && !negated && are_params {
+            let [real, low, high] = &exprs[..] else { unreachable!("three are compared") };
+            let same = self.compare_unchecked(CompareOp::Eq, vec![low.clone(), high.clone()])?;
+            let is_it = self.and(vec![same, self.is_real(real.clone(), low.clone())?]);
+            let is_between = self.between_unchecked(exprs, negated)?;
+            return Ok(self.or(vec![is_it, is_between]));
+        }
+        self.between_unchecked(exprs, negated)
+    }
+
+    /// Whether a real that is rounded to so many decimals is a number.
+    fn is_real(&self, real: Expr, number: Expr) -> EvalResult<Expr> {
+        let exprs = self.reals_of_one_scale(self.as_the_reals(vec![real, number]));
+        self.compare_unchecked(CompareOp::Eq, exprs)
+    }
+
+    fn between_unchecked(&self, exprs: Vec<Expr>, negated: bool) -> EvalResult<Expr> {
         let exprs = self.as_the_year(self.without_json(exprs, true))?;
         let exprs = self.ordered_operands(self.as_the_column(exprs));
         let [expr, low, high]: [Expr; 3] =
@@ -503,7 +524,7 @@ impl Typer {
             _ if expr.ty.is_coded() => self.decoded(expr),
             _ => {
                 let ty =
-                    SqlType::VarChar { len: text_len(&expr.ty) as u32, collation: self.connection_collation };
+                    SqlType::VarChar { len: text_len_of(&expr) as u32, collation: self.connection_collation };
                 self.convert(expr, ty)
             }
         }
@@ -527,6 +548,9 @@ impl Typer {
                 true => expr,
                 false => {
                     let ty = SqlType::VarChar { len: chars.min(u32::MAX.into()) as u32, collation: to };
+                    if let Some(recoded) = self.recoded(&expr, ty) {
+                        return recoded;
+                    }
                     let nullable = expr.nullable;
                     // Not `Collate`: that would make the collation explicit.
                     Expr::new(ExprKind::Convert(Box::new(expr)), ty, nullable)

@@ -215,9 +215,17 @@ fixed_lengths!(
     len_39 = 39,
     len_40 = 40,
     len_64 = 64,
-    len_128 = 128,
     len_1024 = 1024
 );
+
+/// SHA2: two characters for a byte of the digest, whose length is said in bits.
+pub(crate) fn len_sha2(args: &[Expr]) -> u64 {
+    match literal_int(args.get(1)) {
+        Some(0) => 64,
+        Some(bits @ (224 | 256 | 384 | 512)) => bits as u64 / 4,
+        _ => 128,
+    }
+}
 
 pub(crate) fn len_long(_: &[Expr]) -> u64 {
     UNBOUNDED
