@@ -80,6 +80,11 @@ impl Dependences {
 
     /// Adds those between the columns of a query, its outputs among them; what its row is called.
     pub fn add_query(&mut self, query: &QueryExpr, of_ctes: &OfCtes) -> ColumnId {
+        self.add_rows(query, of_ctes, shows_rows(query))
+    }
+
+    /// The same; what is random is of the row alone if the rows are not gathered first (`is_shown`).
+    pub fn add_rows(&mut self, query: &QueryExpr, of_ctes: &OfCtes, is_shown: bool) -> ColumnId {
         let row = self.row();
         let QueryBody::Select(select) = &query.body else { return row };
         // A row of totals has no value of what a group is by.
@@ -109,7 +114,7 @@ impl Dependences {
             None => self.add(of_from, vec![row]),
         }
         select.projection.iter().for_each(|item| self.add_computed(item));
-        let is_of_row = |item: &&Projected| !item.expr.is_volatile();
+        let is_of_row = |item: &&Projected| is_shown || !item.expr.is_volatile();
         let shown: Vec<_> = select.projection.iter().filter(is_of_row).map(|item| item.id).collect();
         if select.distinct {
             self.add(query.outputs.clone(), vec![row]);

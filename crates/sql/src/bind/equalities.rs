@@ -58,52 +58,69 @@ pub(super) struct OuterJoin {
     pub on: Expr,
 }
 
-/// The columns that are not NULL in rows for which a condition is true.
-pub(super) fn not_null_columns(condition: &Expr, into: &mut BTreeSet<ColumnId>) {
+/// The columns that are not NULL in rows for which a condition is true. MySQL looks into expressions to see that an outer join is none
+/// (`deep`), but for what follows from a key only at columns that stand in conditions as they are.
+pub(super) fn not_null_columns(condition: &Expr, deep: bool, into: &mut BTreeSet<ColumnId>) {
     match &condition.kind {
-        ExprKind::And(parts) => parts.iter().for_each(|part| not_null_columns(part, into)),
-        ExprKind::Or(parts) => {
+        ExprKind::And(parts) => parts.iter().for_each(|part| not_null_columns(part, deep, into)),
+        ExprKind::Or(parts) if deep => {
             let of = |part: &Expr| {
                 let mut found = BTreeSet::new();
-                not_null_columns(part, &mut found);
+                not_null_columns(part, deep, &mut found);
                 found
             };
             let common =
                 parts.iter().map(of).reduce(|one, other| one.intersection(&other).copied().collect());
             into.extend(common.into_iter().flatten());
         }
-        ExprKind::Is { expr, test: IsTest::True, negated: false } => not_null_columns(expr, into),
-        ExprKind::Is { expr, test: IsTest::False, negated: false } => spreading_columns(expr, into),
-        ExprKind::Is { expr, test: IsTest::Null | IsTest::Unknown, negated: true } => {
-            spreading_columns(expr, into)
-        }
-        _ => spreading_columns(condition, into),
+        ExprKind::Is { expr, test: IsTest::True, negated: false } => not_null_columns(expr, deep, into),
+        ExprKind::Is { expr, test: IsTest::False, negated: false }
+        | ExprKind::Is { expr, test: IsTest::Null | IsTest::Unknown, negated: true }
+        | ExprKind::Not(expr) => tested_columns(expr, deep, into),
+        _ => tested_columns(condition, deep, into),
     }
 }
 
-/// The columns that make an expression NULL if they are.
-fn spreading_columns(expr: &Expr, into: &mut BTreeSet<ColumnId>) {
+/// The columns that make a condition NULL if they are.
+fn tested_columns(condition: &Expr, deep: bool, into: &mut BTreeSet<ColumnId>) {
+    let mut operand = |expr: &Expr| spreading_columns(expr, deep, into);
+    match &condition.kind {
+        ExprKind::Compare { op: CompareOp::NullSafeEq, .. } => {}
+        ExprKind::Compare { left, right, .. } | ExprKind::Like { expr: left, pattern: right, .. } => {
+            operand(left);
+            operand(right);
+        }
+        ExprKind::Between { expr, low, high, negated } => {
+            operand(expr);
+            if !negated {
+                operand(low);
+                operand(high);
+            }
+        }
+        ExprKind::InList { expr, .. } => operand(expr),
+        _ => operand(condition),
+    }
+}
+
+/// The columns that make a value NULL if they are.
+fn spreading_columns(expr: &Expr, deep: bool, into: &mut BTreeSet<ColumnId>) {
     match &expr.kind {
         ExprKind::Column(index) => {
             into.insert(ColumnId(*index as u32));
         }
-        ExprKind::Compare { op: CompareOp::NullSafeEq, .. } => {}
-        ExprKind::Compare { left, right, .. }
-        | ExprKind::Arith { left, right, .. }
-        | ExprKind::Xor(left, right) => {
-            spreading_columns(left, into);
-            spreading_columns(right, into);
+        ExprKind::Convert(inner) => spreading_columns(inner, deep, into),
+        _ if !deep => {}
+        ExprKind::Arith { left, right, .. } | ExprKind::Xor(left, right) => {
+            spreading_columns(left, deep, into);
+            spreading_columns(right, deep, into);
         }
-        ExprKind::Like { expr, pattern, .. } => {
-            spreading_columns(expr, into);
-            spreading_columns(pattern, into);
+        ExprKind::Negate(inner) | ExprKind::Not(inner) | ExprKind::Cast(inner) | ExprKind::Collate(inner) => {
+            spreading_columns(inner, deep, into);
         }
-        ExprKind::Between { expr, .. } | ExprKind::InList { expr, .. } => spreading_columns(expr, into),
-        ExprKind::Negate(inner)
-        | ExprKind::Not(inner)
-        | ExprKind::Cast(inner)
-        | ExprKind::Convert(inner)
-        | ExprKind::Collate(inner) => spreading_columns(inner, into),
+        ExprKind::Compare { .. }
+        | ExprKind::Like { .. }
+        | ExprKind::Between { .. }
+        | ExprKind::InList { .. } => tested_columns(expr, deep, into),
         _ => {}
     }
 }

@@ -321,16 +321,20 @@ fn determined_columns(binder: &mut Binder<'_>, keys: &[Expr], filter: Option<&Ex
     let origins = StoredTables::of(binder);
     let block = &*binder.block();
     let mut equalities = block.equalities.clone();
-    let mut not_null = BTreeSet::new();
+    let (mut not_null, mut not_complemented) = (BTreeSet::new(), BTreeSet::new());
     if let Some(filter) = filter {
         collect_equalities(filter, &mut equalities);
-        not_null_columns(filter, &mut not_null);
+        not_null_columns(filter, false, &mut not_null);
+        if !block.outer_joins.is_empty() {
+            not_null_columns(filter, true, &mut not_complemented);
+        }
     }
     // From the outermost one inwards: what a join leaves out makes inner joins of those within.
     for join in block.outer_joins.iter().rev() {
-        if join.inner.iter().any(|id| not_null.contains(id)) {
+        if join.inner.iter().any(|id| not_complemented.contains(id)) {
             collect_equalities(&join.on, &mut equalities);
-            not_null_columns(&join.on, &mut not_null);
+            not_null_columns(&join.on, false, &mut not_null);
+            not_null_columns(&join.on, true, &mut not_complemented);
         }
     }
     let mut determined: BTreeSet<_> = keys.iter().filter_map(column_of).collect();

@@ -18,7 +18,7 @@ use super::from::Bound;
 use super::{Binder, Source};
 use crate::parse::ast::{Query, QueryBody};
 use crate::parse::{StatementKind, parse};
-use crate::plan::{self, ColumnId, Derived, From, QueryExpr, ViewUse, can_merge};
+use crate::plan::{self, ColumnId, Derived, From, QueryExpr, ViewUse, can_merge, shows_rows};
 
 /// The syntax tree of a view's query.
 ///
@@ -78,7 +78,8 @@ impl Binder<'_> {
         let merges = view.algorithm != ViewAlgorithm::TempTable && can_merge(&query);
         self.label_columns(&outputs, &shown, Some(&table.name.as_str().into()), merges);
         let keys = if merges { keys_of(&query) } else { super::from::keys_of(&query) };
-        self.with_dependences(|all, of_ctes| all.add_query(&query, of_ctes));
+        let is_shown = view.algorithm != ViewAlgorithm::TempTable && shows_rows(&query);
+        self.with_dependences(|all, of_ctes| all.add_rows(&query, of_ctes, is_shown));
         let first = self.push_scope_table(shown.clone(), &outputs, keys);
         self.block().tables[first].database = database;
         let view = Some(ViewUse { def: table.clone(), merges });
