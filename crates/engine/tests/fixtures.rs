@@ -56,6 +56,7 @@ fn definition(name: &str) -> TableDef {
     };
     let columns = types().into_iter().enumerate().map(column).collect();
     let by_name = IndexDef::new("by_name", IndexKind::Unique, &[5]);
+    let by_name = IndexDef { comment: "no two of a name".into(), ..by_name };
     TableDef::new(
         "d",
         name,

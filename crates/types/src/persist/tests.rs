@@ -124,7 +124,11 @@ fn tables_round_trip() {
     filled_and_changed.columns[3].zerofill = Some(20);
     let mut dropped = filled.clone();
     dropped.columns[2].default = Some(DefaultValue::Dropped);
+    let mut commented = searched.clone();
+    commented.indexes[0].comment = "of the table".into();
+    commented.kept_keys[0].comment = "of words".into();
     let versions = [
+        (commented, WITH_KEY_COMMENTS),
         (dropped, WITH_DROPPED_DEFAULTS),
         (filled, WITH_ZEROFILL),
         (filled_and_changed, WITH_ZEROFILL),

@@ -10,9 +10,8 @@ use crate::expr::func::{int, micros};
 use crate::expr::program::CallInfo;
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, ZERO_DATETIME, ZeroDates,
-    date_of,
-    has_zero_date, is_zero_date,
+    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, ZERO_DATETIME,
+    ZeroDates, date_of, has_zero_date, is_zero_date,
 };
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
