@@ -287,10 +287,11 @@ impl Binder<'_> {
                 })?,
             };
             if self.is_of_groups(&key) {
-                // As in MySQL, only a select item has a name.
+                // As in MySQL, what is no select item has no name.
+                let written = self.item_name(expr, None);
                 let item = items.iter().find(|item| item.expr == key);
-                let name = match (&expr.kind, item) {
-                    (ExprKind::Column { column, .. }, _) => column.name.as_str(),
+                let name: &str = match (&expr.kind, item) {
+                    (ExprKind::Column { .. } | ExprKind::Aggregate(_), _) => &written,
                     (_, Some(item)) => &item.name,
                     (_, None) => "???",
                 };
