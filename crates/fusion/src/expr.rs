@@ -546,6 +546,8 @@ pub(super) fn equals_bytewise(ty: &SqlType) -> bool {
 /// What is equal exactly if values of the type are.
 pub(super) fn equality_key_of(value: df::Expr, ty: &SqlType) -> df::Expr {
     match ty.order() {
+        // The two zeros are one number.
+        _ if ValueClass::of(ty) == ValueClass::Double => binary(value, Operator::Plus, lit(0.0f64)),
         _ if equals_bytewise(ty) => value,
         Some(collation) if collation.is_binary() => TrimmedUdf::create().call(vec![value]),
         Some(collation) => SortKeyUdf::create(collation).call(vec![value]),

@@ -36,7 +36,9 @@ impl Lowerer {
     ) -> Result<df::Expr, SqlError> {
         let mut call = DfWindow::new(function, args);
         for key in &window.partition_by {
-            call.params.partition_by.push(self.sort_key(key)?);
+            let is_real = ValueClass::of(&key.ty) == ValueClass::Double;
+            let key = if is_real { self.equality_key(key)? } else { self.sort_key(key)? };
+            call.params.partition_by.push(key);
         }
         for (key, descending) in &window.order_by {
             call.params.order_by.push(Sort::new(self.sort_key(key)?, !descending, !descending));

@@ -187,6 +187,7 @@ fn table_of(sql: &str) -> TableDef {
                 parts: parts.collect(),
                 generated: false,
                 invisible: false,
+                comment: String::new(),
             }
         })
         .collect();
@@ -200,6 +201,7 @@ fn table_of(sql: &str) -> TableDef {
             parts,
             generated: false,
             invisible: false,
+            comment: String::new(),
         });
     }
     TableDef {

@@ -81,6 +81,7 @@ fn index(engine: &Engine) -> Result<()> {
         parts,
         generated: false,
         invisible: false,
+        comment: String::new(),
     };
     engine.create_index(database, table, def, timeout)
 }

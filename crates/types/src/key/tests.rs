@@ -35,6 +35,7 @@ fn table(
         parts: (0..types.len()).map(part).collect(),
         generated: false,
         invisible: false,
+        comment: String::new(),
     };
     let table = TableDef {
         id: TableId(1),

@@ -73,6 +73,7 @@ fn table() -> TableDef {
             ],
             generated: true,
             invisible: true,
+            comment: String::new(),
         }],
         default_collation: collation,
         comment: String::new(),

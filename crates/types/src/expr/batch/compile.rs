@@ -130,7 +130,10 @@ fn arrow_casts(from: &SqlType, to: &SqlType) -> bool {
             matches!(to, SqlType::Double(_)) && from.coded_max() != Some(u64::MAX)
         }
         (ValueClass::Date, ValueClass::DateTime) => true,
-        (ValueClass::Double, ValueClass::Double) => matches!(to, SqlType::Double(_)),
+        // Not to a fixed number of decimals.
+        (ValueClass::Double, ValueClass::Double) => {
+            matches!(to, SqlType::Double(real) if real.digits.is_none())
+        }
         _ => false,
     }
 }
