@@ -35,8 +35,6 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub tables: Vec<(Option<String>, String)>,
-    /// It asks what time it is.
-    pub needs_clock: bool,
     /// What of it a MariaDB would answer otherwise.
     pub foreign: Option<Part>,
     /// The place that a hint asks for: `SET_VAR(avocet_route = here)`.
@@ -198,7 +196,6 @@ impl Shape {
                 Place::Either(Candidate {
                     tables: facts.reads.iter().map(name).collect(),
                     foreign: first_foreign(&facts.parts),
-                    needs_clock: facts.needs.contains(S::CLOCK),
                     route: hinted_route(statement),
                 })
             }
@@ -388,7 +385,6 @@ mod tests {
             panic!("it is a candidate")
         };
         assert_eq!(candidate.tables, [(Some("a".into()), "t".into()), (None, "u".into())]);
-        assert!(candidate.needs_clock);
     }
 
     #[test]

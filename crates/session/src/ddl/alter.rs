@@ -713,9 +713,8 @@ fn of_resequenced(error: SqlError, copy: &TableHandle) -> SqlError {
     {
         return error;
     }
-    let entry = error.message.trim_start_matches('D');
-    let message = format!("ALTER TABLE causes auto_increment resequencing, resulting in d{entry}");
-    SqlError { message, ..error }
+    let why = "ALTER TABLE causes auto_increment resequencing, resulting in duplicate entry";
+    SqlError { message: error.message.replacen("Duplicate entry", why, 1), ..error }
 }
 
 /// What defaults and checks name a column by stays. Asked while all columns have their old names.

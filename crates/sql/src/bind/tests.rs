@@ -57,7 +57,7 @@ fn outputs(sql: &str) -> String {
 fn outputs_have_mysqls_names_and_types() {
     let cases = [
         ("SELECT * FROM t", "id int, a int?, b varchar(10)?, d decimal(10,2), day date?"),
-        ("SELECT A, T.B, test.t.d AS x FROM t", "A int?, B varchar(10)?, x decimal(10,2)"),
+        ("SELECT A, t.B, test.t.d AS x FROM t", "A int?, B varchar(10)?, x decimal(10,2)"),
         (
             "SELECT a+1, 'x', 1.50, COUNT( * ) FROM t GROUP BY a",
             "a+1 bigint?, x varchar(1), 1.50 decimal(3,2), COUNT( * ) bigint",

@@ -68,7 +68,8 @@ impl<F: SessionFactory> Connection<F> {
                 "a MariaDB answers some of it otherwise"
             }
             () if view.holds_table_locks => "the session has locked tables",
-            () if candidate.needs_clock && view.clock_is_set => "the session's timestamp is set",
+            // Times beside dates have its day, too.
+            () if view.clock_is_set => "the session's timestamp is set",
             () if self.routing_of(candidate).route == Route::Source => "avocet_route is source",
             () => {
                 let is_temporary = |(_, table): &(_, String)| view.temporary.contains(&table.to_lowercase());
