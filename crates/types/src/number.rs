@@ -3,9 +3,20 @@
 
 mod width;
 
+use std::array;
 use std::io::Write as _;
+use std::sync::LazyLock;
 
 pub use width::write_f64_within;
+
+/// The powers of ten that a double has room for.
+static POWERS_OF_TEN: LazyLock<[f64; f64::MAX_10_EXP as usize + 1]> =
+    LazyLock::new(|| array::from_fn(|exponent| format!("1e{exponent}").parse().expect("a number")));
+
+/// 10 to the power of `exponent`, infinite beyond 308: the double that is nearest, which `powi` misses beyond 22.
+pub fn power_of_ten(exponent: u32) -> f64 {
+    POWERS_OF_TEN.get(exponent as usize).copied().unwrap_or(f64::INFINITY)
+}
 
 /// A number read from the start of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]

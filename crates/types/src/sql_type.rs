@@ -7,6 +7,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use crate::collation::Charset;
 use crate::geometry::GeometryType;
 use crate::members::Members;
+use crate::number::power_of_ten;
 
 /// A MySQL type, with all that decides how its values are stored, compared and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,8 +123,8 @@ impl RealFormat {
     pub fn fit(self, v: f64) -> (f64, bool) {
         let (mut fitted, mut fits) = (v, true);
         if let Some((digits, decimals)) = self.digits {
-            let unit = 10f64.powi(decimals.into());
-            let most = 10f64.powi(i32::from(digits) - i32::from(decimals)) - 1.0 / unit;
+            let unit = power_of_ten(decimals.into());
+            let most = power_of_ten(u32::from(digits.saturating_sub(decimals))) - 1.0 / unit;
             if v.is_finite() {
                 fitted = v.floor() + ((v - v.floor()) * unit).round_ties_even() / unit;
             }

@@ -2,6 +2,7 @@
 
 use super::{Geometry, Position, ReferenceSystem, Shape};
 use crate::json::Json;
+use crate::number::power_of_ten;
 
 /// What a document has beside type and coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct Parts {
 /// The document of a value; digits after the point are rounded to `decimals`.
 pub fn document(geometry: &mut Geometry, decimals: Option<u8>, parts: Parts) -> Json {
     if let Some(decimals) = decimals {
-        let unit = 10f64.powi(decimals.into());
+        let unit = power_of_ten(decimals.into());
         let Ok(()) = geometry.shape.try_each::<std::convert::Infallible>(&mut |at| {
             at.iter_mut().for_each(|v| *v = rounded(*v, unit));
             Ok(())

@@ -14,6 +14,7 @@ use crate::expr::program::CallInfo;
 use crate::expr::program::arith::{int_datum, int_kind, int_value, out_of_range};
 use crate::expr::program::compare::Comparer;
 use crate::expr::seeded::SeededRandom;
+use crate::number::power_of_ten;
 use crate::sql_type::SqlType;
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
@@ -105,7 +106,7 @@ fn cut_int(value: i128, zeros: u32, round: bool) -> i128 {
 
 /// As `my_double_round` does it: halves go to the even neighbour of the scaled value.
 pub(crate) fn cut_double(value: f64, digits: i32, round: bool) -> f64 {
-    let power = 10f64.powi(digits.abs());
+    let power = power_of_ten(digits.unsigned_abs());
     let to_integer = |v: f64| if round { v.round_ties_even() } else { v.trunc() };
     match (digits < 0, power.is_infinite()) {
         (true, true) => 0.0,
