@@ -214,17 +214,7 @@ impl Binder<'_> {
             })
             .collect();
         let tables = &mut self.block().tables;
-        let (hidden, rowid) = (Vec::new(), None);
-        tables.push(ScopeTable {
-            database: None,
-            name,
-            columns,
-            is_stored: false,
-            is_complemented: false,
-            keys,
-            hidden,
-            rowid,
-        });
+        tables.push(ScopeTable::derived(name, columns, keys));
         tables.len() - 1
     }
 

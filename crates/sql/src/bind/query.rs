@@ -180,16 +180,7 @@ impl Binder<'_> {
                 invisible: false,
             })
             .collect();
-        block.tables.push(ScopeTable {
-            database: None,
-            name: "".into(),
-            columns,
-            is_stored: false,
-            is_complemented: false,
-            keys: Vec::new(),
-            hidden: Vec::new(),
-            rowid: None,
-        });
+        block.tables.push(ScopeTable::derived("".into(), columns, Vec::new()));
         self.blocks.push(block);
         let bound = self.expr(expr);
         let block = self.blocks.pop().expect("pushed above");

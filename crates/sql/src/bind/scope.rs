@@ -78,6 +78,20 @@ pub struct ScopeTable {
 }
 
 impl ScopeTable {
+    /// One that is no stored table: of a query, a table function, or the row that is to be inserted.
+    pub fn derived(name: Arc<str>, columns: Vec<ScopeColumn>, keys: Vec<Vec<ColumnId>>) -> Self {
+        Self {
+            database: None,
+            name,
+            columns,
+            is_stored: false,
+            is_complemented: false,
+            keys,
+            hidden: Vec::new(),
+            rowid: None,
+        }
+    }
+
     /// All columns.
     pub fn ids(&self) -> impl Iterator<Item = ColumnId> + '_ {
         self.columns.iter().map(|column| column.id).chain(self.hidden.iter().copied())

@@ -185,17 +185,7 @@ impl<'i> UpsertNames<'i> {
         };
         let columns = self.targets.iter().enumerate().map(column).collect();
         let name = alias.name.as_str().into();
-        let (keys, hidden, rowid) = (Vec::new(), Vec::new(), None);
-        let table = ScopeTable {
-            database: None,
-            name,
-            columns,
-            is_stored: false,
-            is_complemented: false,
-            keys,
-            hidden,
-            rowid,
-        };
+        let table = ScopeTable::derived(name, columns, Vec::new());
         binder.binder.block().tables.push(table);
     }
 

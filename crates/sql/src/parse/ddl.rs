@@ -3,15 +3,15 @@
 mod alter;
 mod partitions;
 mod table_options;
+mod types;
 mod views;
 
 use avocet_types::ReferentialAction;
 use avocet_types::error::ErrorCode;
-use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
 use crate::parse::error::ParseResult;
-use crate::parse::lexer::{Op, TokenKind};
+use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
 use crate::parse::refuse::{refused, unserved};
 use crate::parse::statement::*;
@@ -41,74 +41,6 @@ fn kind_of(kind: IndexSpecKind, is_rtree: bool) -> ParseResult<IndexSpecKind> {
         _ if is_rtree => Err(unserved("USING RTREE")),
         kind => Ok(kind),
     }
-}
-
-/// Whether a word begins a column's type; those that are not served are refused by name later.
-fn is_type(word: &str) -> bool {
-    const TYPES: &[&str] = &[
-        "BIGINT",
-        "BINARY",
-        "BIT",
-        "BLOB",
-        "BOOL",
-        "BOOLEAN",
-        "CHAR",
-        "CHARACTER",
-        "DATE",
-        "DATETIME",
-        "DEC",
-        "DECIMAL",
-        "DOUBLE",
-        "ENUM",
-        "FIXED",
-        "FLOAT",
-        "FLOAT4",
-        "FLOAT8",
-        "GEOMCOLLECTION",
-        "GEOMETRY",
-        "GEOMETRYCOLLECTION",
-        "INT",
-        "INT1",
-        "INT2",
-        "INT3",
-        "INT4",
-        "INT8",
-        "INTEGER",
-        "JSON",
-        "LINESTRING",
-        "LONG",
-        "LONGBLOB",
-        "LONGTEXT",
-        "MEDIUMBLOB",
-        "MEDIUMINT",
-        "MEDIUMTEXT",
-        "MIDDLEINT",
-        "MULTILINESTRING",
-        "MULTIPOINT",
-        "MULTIPOLYGON",
-        "NATIONAL",
-        "NCHAR",
-        "NUMERIC",
-        "NVARCHAR",
-        "POINT",
-        "POLYGON",
-        "REAL",
-        "SERIAL",
-        "SET",
-        "SMALLINT",
-        "TEXT",
-        "TIME",
-        "TIMESTAMP",
-        "TINYBLOB",
-        "TINYINT",
-        "TINYTEXT",
-        "VARBINARY",
-        "VARCHAR",
-        "VARCHARACTER",
-        "VECTOR",
-        "YEAR",
-    ];
-    TYPES.binary_search(&word).is_ok()
 }
 
 /// Whether DEFAULT takes it without parentheses.
@@ -597,8 +529,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// After DEFAULT: a literal, the current time, or any expression in parentheses.
-    /// A default, and the collation of the column if one follows: an expression takes it for its own.
+    /// After DEFAULT: a literal, the current time, or any expression in parentheses; and the collation of the column if one follows,
+    /// which an expression takes for its own.
     fn default_spec(&mut self) -> ParseResult<(DefaultSpec, Option<String>)> {
         if self.eat_op(Op::LParen) {
             let expr = self.expr()?;
@@ -616,109 +548,6 @@ impl Parser<'_> {
         }
         self.rewind(start);
         Err(self.error())
-    }
-
-    pub(super) fn type_spec(&mut self) -> ParseResult<TypeSpec> {
-        let start = self.span();
-        let mut name = self.word_upper().filter(|word| is_type(word)).ok_or_else(|| self.error())?;
-        self.advance();
-        match name.as_str() {
-            "REAL" if self.mode.has(SqlMode::REAL_AS_FLOAT) => name = "FLOAT".into(),
-            "DOUBLE" | "FLOAT8" | "REAL" => {
-                self.eat("PRECISION");
-                name = "DOUBLE".into();
-            }
-            "LONG" if self.eat("VARBINARY") => name = "MEDIUMBLOB".into(),
-            "LONG" => {
-                self.eat("VARCHAR");
-                name = "MEDIUMTEXT".into();
-            }
-            "CHARACTER" | "CHAR" if self.eat("VARYING") => name = "VARCHAR".into(),
-            "NATIONAL" => {
-                let varying = self.eat("VARCHAR") || {
-                    self.eat_any(&["CHAR", "CHARACTER"]).ok_or_else(|| self.error())?;
-                    self.eat("VARYING")
-                };
-                name = if varying { "NVARCHAR".into() } else { "NCHAR".into() };
-            }
-            "NCHAR" if self.eat("VARCHAR") || self.eat("VARYING") => name = "NVARCHAR".into(),
-            _ => {}
-        }
-        let national = matches!(name.as_str(), "NCHAR" | "NVARCHAR");
-        let mut ty = TypeSpec {
-            name,
-            args: Vec::new(),
-            values: Vec::new(),
-            unsigned: false,
-            zerofill: false,
-            charset: national.then(|| "utf8mb3".into()),
-            collation: None,
-            binary: false,
-            span: start,
-        };
-        if ty.has_members() {
-            self.expect_op(Op::LParen)?;
-            ty.values = self.comma_separated(Self::member)?;
-            self.expect_op(Op::RParen)?;
-        } else if ty.may_have_args() && self.eat_op(Op::LParen) {
-            ty.args = self.comma_separated(Self::unsigned)?;
-            self.expect_op(Op::RParen)?;
-        }
-        if ty.name == "DOUBLE" && ty.args.len() == 1 {
-            return Err(self.error());
-        }
-        self.type_attributes(&mut ty)?;
-        ty.span = self.span_from(start);
-        Ok(ty)
-    }
-
-    /// A member of an ENUM or SET: a string, or its bytes.
-    fn member(&mut self) -> ParseResult<String> {
-        match self.peek() {
-            TokenKind::Bytes(bytes) | TokenKind::Bits(bytes) => {
-                let text = self.text(bytes)?;
-                self.advance();
-                Ok(text)
-            }
-            _ => self.string(),
-        }
-    }
-
-    /// Each kind of type takes attributes of its own; others end the type.
-    fn type_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
-        if ty.is_number() {
-            return self.number_attributes(ty);
-        }
-        if ty.is_text() { self.text_attributes(ty) } else { Ok(()) }
-    }
-
-    fn number_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
-        while let Some(word) = self.eat_any(&["SIGNED", "UNSIGNED", "ZEROFILL"]) {
-            match word {
-                "UNSIGNED" => ty.unsigned = true,
-                "ZEROFILL" => (ty.unsigned, ty.zerofill) = (true, true),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn text_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
-        loop {
-            if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) || self.eat_all(&["CHAR", "SET"]) {
-                ty.charset = Some(self.name()?);
-            } else if self.eat("BINARY") {
-                ty.binary = true;
-            } else if self.eat("ASCII") {
-                ty.charset = Some("latin1".into());
-            } else if self.eat("BYTE") {
-                ty.charset = Some("binary".into());
-            } else if self.eat("UNICODE") {
-                ty.charset = Some("ucs2".into());
-            } else {
-                return Ok(());
-            }
-        }
     }
 
     /// After DROP.
