@@ -9,6 +9,7 @@ pub mod env;
 pub mod histogram;
 pub mod id;
 pub mod process;
+pub mod stripe;
 pub mod thread;
 
 pub use env::Env;

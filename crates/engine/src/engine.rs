@@ -169,6 +169,8 @@ pub struct Engine {
     pub(crate) metadata_waits: MetadataWaits,
     /// Held by whoever changes definitions as by a transaction that changes a table, and READ by whoever has all tables locked.
     pub(crate) definitions: Arc<MetadataLock>,
+    /// Held likewise by whoever changes definitions, and READ by LOCK INSTANCE FOR BACKUP.
+    pub(crate) backups: Arc<MetadataLock>,
     pub(crate) serial: Serial,
     /// How far other sources' transactions are in force.
     pub(crate) origins: Origins,
@@ -208,6 +210,7 @@ impl Engine {
             row_locks: RowLocks::default(),
             metadata_waits: MetadataWaits::default(),
             definitions: Arc::default(),
+            backups: Arc::default(),
             serial: Serial::default(),
             origins: parts.origins,
             call_gate: Arc::default(),

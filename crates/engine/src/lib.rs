@@ -103,7 +103,7 @@ pub use scan::{BATCH_ROWS, Morsel, PathColumn, PathCondition, ScanRequest, Table
 pub use snapshots::SnapshotGuard;
 pub use stats::{ColumnStats, PathStats, TableStats};
 pub use table::{IndexHandle, RuleCompiler, TableHandle};
-pub use table_locks::{Entered, TableLockMode, TableLocks};
+pub use table_locks::{BackupLock, Entered, TableLockMode, TableLocks};
 pub use txn::{
     Ahead, Freshness, Isolation, KeyList, LockHow, LockWait, ReadMode, RowBuf, RowChange, RowLock,
     RowVerdict, RowWait, SnapshotReader, StatementMark, TriedLock, Txn, TxnOptions,

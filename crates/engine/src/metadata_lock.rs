@@ -96,8 +96,14 @@ impl MetadataLock {
     /// A transaction that holds the table is about to change it for the first time. False if it must wait.
     #[inline]
     pub fn try_begin_write(&self) -> bool {
+        self.try_begin_write_beside(0)
+    }
+
+    /// As [`Self::try_begin_write`], for whoever has it READ itself, `own` times.
+    #[inline]
+    pub fn try_begin_write_beside(&self, own: u32) -> bool {
         self.writers.fetch_add(1, SeqCst);
-        if self.no_writers.load(SeqCst) == 0 {
+        if self.no_writers.load(SeqCst) <= own {
             return true;
         }
         self.end_write();
@@ -260,10 +266,24 @@ impl MetadataWaits {
         holds: impl Iterator<Item = Held<'h>>,
         patience: &Patience<'_>,
     ) -> Result<()> {
+        self.begin_write_beside(0, lock, holds, patience)
+    }
+
+    /// As [`Self::begin_write`], for whoever has it READ itself, `own` times.
+    ///
+    /// # Errors
+    /// `Deadlock`, `LockWaitTimeout`, `Interrupted`.
+    pub fn begin_write_beside<'h>(
+        &self,
+        own: u32,
+        lock: &Arc<MetadataLock>,
+        holds: impl Iterator<Item = Held<'h>>,
+        patience: &Patience<'_>,
+    ) -> Result<()> {
         let registered = self.register_transaction(lock, holds);
-        while !lock.try_begin_write() {
+        while !lock.try_begin_write_beside(own) {
             let mut state = lock.state.lock();
-            lock.wait(&mut state, patience, &registered.wait, |_| lock.no_writers.load(SeqCst) > 0)?;
+            lock.wait(&mut state, patience, &registered.wait, |_| lock.no_writers.load(SeqCst) > own)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! them ([`Txn::use_table`](crate::Txn::use_table)).
 //!
 //! Who locks all tables keeps definitions from changing first: whoever changes them has *entered* for as long
-//! ([`Engine::enter_definitions`]).
+//! ([`Engine::enter_definitions`]). LOCK INSTANCE FOR BACKUP does that alone.
 
 use std::sync::Arc;
 
@@ -18,12 +18,21 @@ use crate::error::Result;
 use crate::metadata_lock::{MetadataLock, Patience};
 use crate::table::TableHandle;
 
-/// Definitions may be changed until this is dropped: nobody has all tables locked.
-pub struct Entered(Arc<MetadataLock>);
+/// Definitions may be changed until this is dropped: nobody has all tables locked, and nobody else takes a backup.
+pub struct Entered([Arc<MetadataLock>; 2]);
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.0.end_write();
+        self.0.iter().for_each(|gate| gate.end_write());
+    }
+}
+
+/// LOCK INSTANCE FOR BACKUP: nobody else changes definitions until this is dropped. Several may have it.
+pub struct BackupLock(Arc<MetadataLock>);
+
+impl Drop for BackupLock {
+    fn drop(&mut self) {
+        self.0.unlock_read();
     }
 }
 
@@ -99,17 +108,35 @@ impl Engine {
         })
     }
 
-    /// For whoever is about to change definitions: waits until nobody has all tables locked.
+    /// Keeps definitions from changing, while all rows can be changed. Waits for those that are being changed.
     ///
     /// # Errors
     /// `LockWaitTimeout`, `Interrupted`.
-    pub fn enter_definitions(&self, wait: &DdlWait) -> Result<Entered> {
-        if !self.definitions.try_begin_write() {
-            wait.patiently(|patience| {
-                self.metadata_waits.begin_write(&self.definitions, [].into_iter(), patience)
-            })?;
+    pub fn lock_for_backup(&self, wait: &DdlWait) -> Result<BackupLock> {
+        let gate = &self.backups;
+        wait.patiently(|patience| self.metadata_waits.lock_read(gate, std::slice::from_ref(gate), patience))?;
+        Ok(BackupLock(gate.clone()))
+    }
+
+    /// For whoever is about to change definitions: waits until nobody has all tables locked, and nobody but itself has them
+    /// locked for a backup.
+    ///
+    /// # Errors
+    /// `LockWaitTimeout`, `Interrupted`.
+    pub fn enter_definitions(&self, wait: &DdlWait, own: Option<&BackupLock>) -> Result<Entered> {
+        let own = u32::from(own.is_some());
+        let enter = |gate: &Arc<MetadataLock>, own: u32| match gate.try_begin_write_beside(own) {
+            true => Ok(()),
+            false => wait.patiently(|patience| {
+                self.metadata_waits.begin_write_beside(own, gate, [].into_iter(), patience)
+            }),
+        };
+        enter(&self.definitions, 0)?;
+        if let Err(error) = enter(&self.backups, own) {
+            self.definitions.end_write();
+            return Err(error);
         }
-        Ok(Entered(self.definitions.clone()))
+        Ok(Entered([self.definitions.clone(), self.backups.clone()]))
     }
 
     fn lock_with(

@@ -294,8 +294,10 @@ impl ScalarUDFImpl for RowKeyUdf {
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone()));
         let rows = RowConverter::new(fields.collect())?.convert_columns(&columns)?;
         let mut out = BinaryViewBuilder::with_capacity(args.number_rows);
+        // An array of NULLs alone has no other sign of them.
+        let nulls: Vec<_> = columns.iter().filter_map(|column| column.logical_nulls()).collect();
         for row in 0..args.number_rows {
-            match columns.iter().any(|column| column.is_null(row)) {
+            match nulls.iter().any(|nulls| nulls.is_null(row)) {
                 true => out.append_null(),
                 false => out.append_value(rows.row(row).as_ref()),
             }

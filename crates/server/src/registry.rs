@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use avocet_base::stripe::{self, STRIPES, Striped};
 use avocet_channel::{Interrupt, Interruption};
 use avocet_session::api::{AccountName, ConnectionRow, ConnectionTotals, Connections, Timeouts};
 use avocet_types::error::{ErrorCode, SqlError};
@@ -206,7 +207,7 @@ pub struct Registry {
     connections: Mutex<Connected>,
     started: Instant,
     clock: Arc<CoarseClock>,
-    statements: AtomicU64,
+    statements: [Striped<AtomicU64>; STRIPES],
     /// How often a statement held its thread for long.
     held_threads: AtomicU64,
     stopping: AtomicBool,
@@ -238,7 +239,7 @@ impl Default for Registry {
             }),
             started: Instant::now(),
             clock: Arc::default(),
-            statements: AtomicU64::new(0),
+            statements: Default::default(),
             held_threads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             left: Notify::new(),
@@ -310,7 +311,7 @@ impl Registry {
     }
 
     pub fn count_statement(&self) {
-        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.statements[stripe::own()].0.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -320,7 +321,7 @@ impl Registry {
     /// The text of COM_STATISTICS.
     pub fn statistics(&self) -> String {
         let uptime = self.started.elapsed().as_secs();
-        let questions = self.statements.load(Ordering::Relaxed);
+        let questions: u64 = self.statements.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum();
         let average = questions as f64 / uptime.max(1) as f64;
         format!(
             "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: 0  Opens: 0  Flush tables: 0  \

@@ -1,7 +1,10 @@
 //! Counters of statements, of the whole server.
 
+use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use avocet_base::stripe::{self, STRIPES, Striped};
 
 /// One counter for each kind of statement that clients ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +39,7 @@ const NAMES: [&str; 11] = [
 /// Counters since start, of the whole server.
 pub struct Counters {
     started: Instant,
-    counts: [AtomicU64; NAMES.len()],
+    counts: [Striped<[AtomicU64; NAMES.len()]>; STRIPES],
 }
 
 impl Default for Counters {
@@ -47,7 +50,7 @@ impl Default for Counters {
 
 impl Counters {
     pub fn add(&self, counter: Counter) {
-        self.counts[counter as usize].fetch_add(1, Ordering::Relaxed);
+        self.counts[stripe::own()].0[counter as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn uptime(&self) -> Duration {
@@ -57,20 +60,26 @@ impl Counters {
     /// Of a name that SHOW STATUS has.
     pub fn get(&self, name: &str) -> u64 {
         let at = NAMES.iter().position(|known| *known == name);
-        at.map_or(0, |at| self.counts[at].load(Ordering::Relaxed))
+        at.map_or(0, |at| self.count(at))
+    }
+
+    fn count(&self, at: usize) -> u64 {
+        self.counts.iter().map(|stripe| stripe.0[at].load(Ordering::Relaxed)).sum()
+    }
+
+    fn counts(&self) -> [u64; NAMES.len()] {
+        array::from_fn(|at| self.count(at))
     }
 
     /// The `Com_…` ones.
     pub fn commands(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
-        NAMES.into_iter().zip(counts).filter(|(name, _)| name.starts_with("Com_"))
+        NAMES.into_iter().zip(self.counts()).filter(|(name, _)| name.starts_with("Com_"))
     }
 
     /// Names and values, sorted by name.
     pub fn list(&self) -> Vec<(&'static str, String)> {
-        let counts = NAMES.iter().zip(&self.counts);
         let mut list: Vec<_> =
-            counts.map(|(name, n)| (*name, n.load(Ordering::Relaxed).to_string())).collect();
+            NAMES.into_iter().zip(self.counts()).map(|(name, n)| (name, n.to_string())).collect();
         list.push(("Uptime", self.started.elapsed().as_secs().to_string()));
         list.sort_unstable_by_key(|(name, _)| *name);
         list

@@ -38,6 +38,7 @@ mod counters;
 mod database;
 mod ddl;
 mod deprecated;
+mod diagnostics;
 mod digest;
 pub mod embedded;
 mod engines;

@@ -1,4 +1,4 @@
-//! ANALYZE, OPTIMIZE, CHECK and CHECKSUM TABLE.
+//! ANALYZE, OPTIMIZE, REPAIR, CHECK and CHECKSUM TABLE.
 
 use std::sync::Arc;
 
@@ -14,8 +14,11 @@ use avocet_types::{Datum, SqlType, datum_at};
 use super::info_schema;
 use super::output::{LONG_TEXT, Rowset, text, varchar};
 use super::run::Outcome;
+use super::schemas;
 use super::select::MAX_REBINDS;
 use super::state::{Level, Session};
+
+const NO_REPAIR: &str = "The storage engine for the table doesn't support repair";
 
 /// What is found out of each table.
 struct Answers {
@@ -41,7 +44,7 @@ impl Answers {
 
 impl Session {
     /// ANALYZE and OPTIMIZE TABLE: statistics are always fresh and storage tidies up by itself, so there is nothing to do but to
-    /// say which tables there are.
+    /// say which tables there are. REPAIR TABLE is of storage without a log, as MyISAM's is.
     pub(super) fn maintain(
         &mut self,
         what: &'static str,
@@ -50,16 +53,27 @@ impl Session {
     ) -> Result<Outcome, SqlError> {
         let mut answers = Answers::of(what);
         for name in tables {
+            let (database, ..) = self.named(name)?;
+            if schemas::is_schema(&database) {
+                return Err(self.database_denied(&database));
+            }
+        }
+        for name in tables {
             let (database, table, full) = self.named(name)?;
             let checked = self
                 .check_is_locked(&database, &table)
                 .and_then(|()| self.refuse_view(&database, &table))
                 .and_then(|()| self.shown_table(name).map(drop));
             match checked {
+                Ok(()) if what == "repair" => answers.push(&full, "note", NO_REPAIR),
                 Ok(()) => answers.push(&full, "status", "OK"),
                 Err(error) => {
+                    let is_corrupt = error.is(ErrorCode::BAD_DB_ERROR);
                     answers.push(&full, "Error", error.message);
-                    answers.push(&full, "status", "Operation failed");
+                    match is_corrupt {
+                        true => answers.push(&full, "error", "Corrupt"),
+                        false => answers.push(&full, "status", "Operation failed"),
+                    }
                 }
             }
         }

@@ -40,6 +40,10 @@ impl Session {
             | StatementKind::Execute { .. }
             | StatementKind::Deallocate(_)
             | StatementKind::Check { .. }
+            | StatementKind::GetDiagnostics(_)
+            | StatementKind::Help(_)
+            | StatementKind::LockInstance
+            | StatementKind::UnlockInstance
             | StatementKind::Use(_)
             | StatementKind::LoadData(_) => {
                 return Err(ErrorCode::UNSUPPORTED_PS.with(&[]));

@@ -154,6 +154,7 @@ impl SqlSession for Session {
         self.rollback();
         self.drop_temporary_tables();
         self.locked = None;
+        self.backup = None;
         self.host.0.release_all_locks();
         self.in_flight = false;
         self.prepared.clear();
@@ -215,13 +216,17 @@ fn asks_for_conditions(sql: &str, mode: avocet_types::expr::SqlMode) -> bool {
 
 /// Statements that tell of the last one's conditions, and so must not clear them.
 fn is_about_conditions(kind: &StatementKind) -> bool {
-    matches!(
-        kind,
-        StatementKind::Show(show) if matches!(
+    match kind {
+        StatementKind::GetDiagnostics(_) => true,
+        StatementKind::Show(show) => matches!(
             show.kind,
-            ShowKind::Warnings { .. } | ShowKind::Errors { .. } | ShowKind::CountWarnings | ShowKind::CountErrors
-        )
-    )
+            ShowKind::Warnings { .. }
+                | ShowKind::Errors { .. }
+                | ShowKind::CountWarnings
+                | ShowKind::CountErrors
+        ),
+        _ => false,
+    }
 }
 
 impl Session {
@@ -247,7 +252,7 @@ impl Session {
         self.shared.counters.add(Counter::Questions);
         self.shared.commands.add(kind);
         self.in_flight = true;
-        let found_rows = self.found_rows;
+        let (found_rows, row_count) = (self.found_rows, self.row_count);
         let result = self.dispatch(kind, text, sink).await;
         self.in_flight = false;
         let result = self.keep_assigned(result);
@@ -257,6 +262,9 @@ impl Session {
                 // FOUND_ROWS() goes on telling of the statement before.
                 self.finish(outcome, sink)?;
                 self.found_rows = found_rows;
+                if matches!(kind, StatementKind::GetDiagnostics(_)) {
+                    self.row_count = row_count;
+                }
                 Ok(())
             }
             Ok(outcome) => self.finish(outcome, sink),
@@ -273,9 +281,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
         let mode = self.settings.sql_mode;
-        let mut held = Held::nothing(self.shared.engine.memory());
         let size = TextSize::of(sql);
-        if let Some(size) = size {
+        let mut held = size.map(|_| Held::nothing(self.shared.engine.memory()));
+        if let (Some(size), Some(held)) = (size, &mut held) {
             held.resize(size.parsed(), STATEMENT).map_err(|error| self.failed(error))?;
         }
         let mut candidate = None;
@@ -313,7 +321,7 @@ impl Session {
                 return Err(self.failed(error.into()));
             }
         };
-        if let Some(size) = size {
+        if let (Some(size), Some(held)) = (size, &mut held) {
             let planned = statements.iter().map(|statement| size.planned(&statement.kind)).max();
             let planned = planned.unwrap_or_default();
             held.resize(planned, STATEMENT).map_err(|error| self.failed(error))?;
@@ -434,9 +442,10 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<(), SqlError> {
-        let mut held = Held::nothing(self.shared.engine.memory());
+        let mut held = None;
         if let Some(size) = statement.size {
             let planned = size.planned(&statement.kind).saturating_sub(size.parsed());
+            let held = held.insert(Held::nothing(self.shared.engine.memory()));
             held.resize(planned, STATEMENT).map_err(|error| self.failed(error))?;
         }
         self.part_of_text = None;
@@ -617,6 +626,10 @@ impl Session {
             S::ResetPersist { name, if_exists } => self.reset_persist(name.as_deref(), *if_exists),
             S::LockTables(tables) => self.lock_tables(tables),
             S::UnlockTables => self.unlock_tables().await,
+            S::LockInstance => self.lock_instance(),
+            S::UnlockInstance => Ok(self.unlock_instance()),
+            S::GetDiagnostics(asked) => self.get_diagnostics(asked, text),
+            S::Help(_) => self.help(sink),
             S::FlushWithReadLock(tables) => self.flush_with_read_lock(tables),
             S::Savepoint(name) => self.savepoint(&name.name),
             S::RollbackTo(name) => self.rollback_to(&name.name),
@@ -625,6 +638,7 @@ impl Session {
             S::Check { tables, for_upgrade } => self.check_tables(tables, *for_upgrade, sink).await,
             S::Checksum { tables, quick } => self.checksum_tables(tables, *quick, sink).await,
             S::Optimize(tables) => self.maintain("optimize", tables, sink),
+            S::Repair(tables) => self.maintain("repair", tables, sink),
             S::ChangeSource(options) => self.change_source(options),
             S::StartReplica { channel } => self.start_replica(channel.as_deref()),
             S::StopReplica { channel } => self.stop_replica(channel.as_deref()),
@@ -714,6 +728,7 @@ fn commits_implicitly(kind: &StatementKind) -> bool {
             | S::Analyze(_)
             | S::Check { .. }
             | S::Optimize(_)
+            | S::Repair(_)
             | S::Flush(_)
             | S::ResetLogs { .. }
             | S::ChangeSource(_)

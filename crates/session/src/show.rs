@@ -28,6 +28,11 @@ pub(crate) use create::{Quotes, checks_of, create_table, default_of, escaped};
 pub(super) use server::{charset_rows, collation_rows};
 
 impl Session {
+    /// HELP: there are no topics, as in a MySQL whose help tables were not filled.
+    pub(super) fn help(&mut self, sink: &mut dyn ResultSink) -> Result<Outcome, SqlError> {
+        self.send(&Rowset::new("", &[("name", varchar(64)), ("is_it_category", varchar(1))]), sink)
+    }
+
     pub(super) fn show(
         &mut self,
         show: &Show,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use avocet_channel::Status;
-use avocet_engine::{AccountId, Catalog, Privileges, StatementMark, Txn};
+use avocet_engine::{AccountId, BackupLock, Catalog, Privileges, StatementMark, Txn};
 use avocet_point::PointScratch;
 use avocet_sql::parse::ast::Span;
 use avocet_sql::parse::statement::IsolationLevel;
@@ -142,6 +142,8 @@ pub struct Session {
     pub(super) access: Access,
     /// LOCK TABLES. Behind the transaction, which ends before.
     pub(super) locked: Option<Locked>,
+    /// LOCK INSTANCE FOR BACKUP.
+    pub(super) backup: Option<BackupLock>,
     /// What definers of views may do, as of the last statements that used them.
     pub(super) definers: HashMap<AccountId, Arc<Access>>,
     /// Its client signed in at the server that this one stands before.
@@ -218,6 +220,7 @@ impl Session {
             changed_variables: Vec::new(),
             access,
             locked: None,
+            backup: None,
             definers: HashMap::new(),
             is_behind_front: false,
             applies: false,

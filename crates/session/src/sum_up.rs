@@ -1,5 +1,6 @@
 //! What a session's statements add to the summaries by digest.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use avocet_sql::parse::statement::StatementKind;
@@ -34,16 +35,16 @@ impl Session {
         let came = self.came(began, failed);
         let summaries = &self.shared.summaries;
         let generation = summaries.generation();
-        if let Some((of, summary)) = &*plan.summary.0.read()
-            && *of == generation
+        if let Some(known) = &*plan.summary.0.load()
+            && known.0 == generation
         {
-            return summary.note(&came);
+            return known.1.note(&came);
         }
         let memory = self.shared.engine.memory();
         let (database, mode) = (self.database.as_deref(), self.settings.sql_mode);
         let summary = summaries.of(memory, database, source.as_bytes(), mode, true, came.at_us);
         summary.note(&came);
-        *plan.summary.0.write() = Some((generation, summary));
+        plan.summary.0.store(Some(Arc::new((generation, summary))));
     }
 
     /// Sums up a statement that ran without one. `schema`: the default database in which it began.
@@ -77,13 +78,12 @@ impl Session {
             (false, -1) => (0, self.found_rows),
             (false, changed) => (changed.max(0) as u64, 0),
         };
-        Came {
-            took: began.elapsed(),
-            at_us: self.shared.engine.options().env.clock.wall_us(),
-            failed,
-            warnings: self.condition_count() - u64::from(failed),
-            affected,
-            sent,
-        }
+        let took = began.elapsed();
+        // The clock was read when the statement began.
+        let at_us = match self.settings.fixed_time {
+            None => self.context.statement_time_micros.saturating_add(took.as_micros() as i64),
+            Some(_) => self.shared.engine.options().env.clock.wall_us(),
+        };
+        Came { took, at_us, failed, warnings: self.condition_count() - u64::from(failed), affected, sent }
     }
 }

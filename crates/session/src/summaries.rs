@@ -5,10 +5,12 @@
 //! without digest.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
+use avocet_base::stripe::{self, STRIPES, Striped};
 use avocet_engine::MemoryBudget;
 use avocet_sql::parse::digest_text::digest_text;
 use avocet_types::expr::SqlMode;
@@ -20,8 +22,8 @@ use crate::digest::MOST_TEXT;
 const MOST_SUMMARIES: usize = 10_000;
 /// The part of the memory limit that they take at most. As cached plans, they are counted with the rest of the process.
 const SHARE_OF_MEMORY: usize = 128;
-/// What a summary takes besides its texts, about.
-const SUMMARY_BYTES: usize = 640;
+/// What a summary takes besides its texts, about: two threads have run it.
+const SUMMARY_BYTES: usize = 1280;
 /// Each is twice as wide as the one before the last, from a microsecond on.
 const BUCKETS: usize = 64;
 /// Texts whose summaries a session finds at once, of at most so many bytes: COMMIT, SET and their like.
@@ -35,17 +37,36 @@ pub(super) struct Summary {
     pub text: Option<String>,
     /// The first statement that was seen, if it can be shown.
     pub sample: Option<String>,
-    pub count: AtomicU64,
-    pub total: AtomicU64,
-    pub least: AtomicU64,
-    pub most: AtomicU64,
-    pub errors: AtomicU64,
-    pub warnings: AtomicU64,
-    pub affected: AtomicU64,
-    pub sent: AtomicU64,
     pub first_seen: i64,
-    pub last_seen: AtomicI64,
+    /// Of the threads that have run one: those of a statement that runs on all cores do not wait for each other's counters.
+    stripes: [OnceLock<Box<Striped<Stripe>>>; STRIPES],
+}
+
+struct Stripe {
+    count: AtomicU64,
+    total: AtomicU64,
+    least: AtomicU64,
+    most: AtomicU64,
+    errors: AtomicU64,
+    warnings: AtomicU64,
+    affected: AtomicU64,
+    sent: AtomicU64,
+    last_seen: AtomicI64,
     times: [AtomicU32; BUCKETS],
+}
+
+/// What all statements of a digest came to until now.
+pub(super) struct Totals {
+    pub count: u64,
+    pub total: u64,
+    pub least: u64,
+    pub most: u64,
+    pub errors: u64,
+    pub warnings: u64,
+    pub affected: u64,
+    pub sent: u64,
+    pub last_seen: i64,
+    times: [u64; BUCKETS],
 }
 
 /// What one statement came to.
@@ -73,12 +94,9 @@ fn end_of(bucket: usize) -> Duration {
     Duration::from_micros(us)
 }
 
-impl Summary {
-    fn new(schema: Option<&str>, text: Option<String>, sample: Option<String>, at_us: i64) -> Self {
+impl Stripe {
+    fn new() -> Self {
         Self {
-            schema: schema.map(str::to_owned),
-            text,
-            sample,
             count: AtomicU64::new(0),
             total: AtomicU64::new(0),
             least: AtomicU64::new(u64::MAX),
@@ -87,13 +105,12 @@ impl Summary {
             warnings: AtomicU64::new(0),
             affected: AtomicU64::new(0),
             sent: AtomicU64::new(0),
-            first_seen: at_us,
-            last_seen: AtomicI64::new(at_us),
+            last_seen: AtomicI64::new(i64::MIN),
             times: [const { AtomicU32::new(0) }; BUCKETS],
         }
     }
 
-    pub fn note(&self, came: &Came) {
+    fn note(&self, came: &Came) {
         let nanos = came.took.as_nanos() as u64;
         self.count.fetch_add(1, Relaxed);
         self.total.fetch_add(nanos, Relaxed);
@@ -117,17 +134,59 @@ impl Summary {
             }
         }
     }
+}
 
+impl Summary {
+    fn new(schema: Option<&str>, text: Option<String>, sample: Option<String>, at_us: i64) -> Self {
+        let stripes = [const { OnceLock::new() }; STRIPES];
+        Self { schema: schema.map(str::to_owned), text, sample, first_seen: at_us, stripes }
+    }
+
+    pub fn note(&self, came: &Came) {
+        self.stripes[stripe::own()].get_or_init(|| Box::new(Striped(Stripe::new()))).0.note(came);
+    }
+
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals {
+            count: 0,
+            total: 0,
+            least: u64::MAX,
+            most: 0,
+            errors: 0,
+            warnings: 0,
+            affected: 0,
+            sent: 0,
+            last_seen: self.first_seen,
+            times: [0; BUCKETS],
+        };
+        for Striped(stripe) in self.stripes.iter().filter_map(OnceLock::get).map(|stripe| &**stripe) {
+            totals.count += stripe.count.load(Relaxed);
+            totals.total += stripe.total.load(Relaxed);
+            totals.least = totals.least.min(stripe.least.load(Relaxed));
+            totals.most = totals.most.max(stripe.most.load(Relaxed));
+            totals.errors += stripe.errors.load(Relaxed);
+            totals.warnings += stripe.warnings.load(Relaxed);
+            totals.affected += stripe.affected.load(Relaxed);
+            totals.sent += stripe.sent.load(Relaxed);
+            totals.last_seen = totals.last_seen.max(stripe.last_seen.load(Relaxed));
+            for (total, time) in totals.times.iter_mut().zip(&stripe.times) {
+                *total += u64::from(time.load(Relaxed));
+            }
+        }
+        totals
+    }
+}
+
+impl Totals {
     /// An upper bound of the `q` quantile of its times, exact to a factor of 1.5; none above the longest.
     pub fn quantile(&self, q: f64) -> Duration {
-        let counts = self.times.each_ref().map(|count| u64::from(count.load(Relaxed)));
-        let rank = (q * counts.iter().sum::<u64>() as f64).ceil().max(1.0) as u64;
+        let rank = (q * self.times.iter().sum::<u64>() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
-        let at = counts.iter().position(|count| {
+        let at = self.times.iter().position(|count| {
             seen += count;
             seen >= rank
         });
-        let most = Duration::from_nanos(self.most.load(Relaxed));
+        let most = Duration::from_nanos(self.most);
         at.map_or(Duration::ZERO, |at| end_of(at).min(most))
     }
 }
@@ -202,7 +261,7 @@ impl Summaries {
 
 /// Where a plan's statements are counted, as of a generation of all summaries.
 #[derive(Default)]
-pub(super) struct OfPlan(pub RwLock<Option<(u64, Arc<Summary>)>>);
+pub(super) struct OfPlan(pub ArcSwapOption<(u64, Arc<Summary>)>);
 
 /// Summaries of short texts that a session has run last.
 #[derive(Default)]
@@ -255,14 +314,26 @@ mod tests {
 
     #[test]
     fn quantiles_bound_the_times() {
-        let summary = Summary::new(None, None, None, 0);
+        let summary = Arc::new(Summary::new(None, None, None, 0));
         for ms in 1..=100 {
             let took = Duration::from_millis(ms);
             summary.note(&Came { took, at_us: 0, failed: false, warnings: 0, affected: 0, sent: 1 });
         }
-        let median = summary.quantile(0.5).as_millis();
+        std::thread::spawn({
+            let summary = summary.clone();
+            move || {
+                let took = Duration::from_micros(100);
+                summary.note(&Came { took, at_us: 7, failed: true, warnings: 2, affected: 0, sent: 0 });
+            }
+        })
+        .join()
+        .expect("no panic");
+        let totals = summary.totals();
+        let median = totals.quantile(0.5).as_millis();
         assert!((50..=75).contains(&median), "{median}");
-        assert_eq!(summary.quantile(1.0), Duration::from_millis(100));
-        assert_eq!((summary.least.load(Relaxed), summary.most.load(Relaxed)), (1_000_000, 100_000_000));
+        assert_eq!(totals.quantile(1.0), Duration::from_millis(100));
+        assert_eq!((totals.least, totals.most), (100_000, 100_000_000));
+        assert_eq!((totals.count, totals.errors, totals.warnings, totals.sent), (101, 1, 2, 100));
+        assert_eq!(totals.last_seen, 7);
     }
 }

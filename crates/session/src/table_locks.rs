@@ -1,4 +1,4 @@
-//! LOCK TABLES, UNLOCK TABLES and FLUSH TABLES WITH READ LOCK.
+//! LOCK TABLES, UNLOCK TABLES, FLUSH TABLES WITH READ LOCK and LOCK INSTANCE FOR BACKUP.
 //!
 //! The engine keeps others away (`engine/src/table_locks.rs`); here stands what the session itself may do meanwhile: it uses
 //! the tables that it has locked, by the names by which it has locked them, and changes those that it has locked WRITE.
@@ -103,10 +103,24 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    /// Waits for whoever has all tables locked.
+    /// LOCK INSTANCE FOR BACKUP: till UNLOCK INSTANCE, or the session's end.
+    pub(crate) fn lock_instance(&mut self) -> Result<Outcome, SqlError> {
+        if self.backup.is_none() {
+            let (engine, wait) = (self.shared.engine.clone(), self.ddl_wait());
+            self.backup = Some(blocking(|| engine.lock_for_backup(&wait))?);
+        }
+        Ok(Outcome::ok())
+    }
+
+    pub(crate) fn unlock_instance(&mut self) -> Outcome {
+        self.backup = None;
+        Outcome::ok()
+    }
+
+    /// Waits for whoever has all tables locked, and for others' backups.
     pub(crate) fn enter_definitions(&self) -> Result<Entered, SqlError> {
         let wait = self.ddl_wait();
-        Ok(blocking(|| self.shared.engine.enter_definitions(&wait))?)
+        Ok(blocking(|| self.shared.engine.enter_definitions(&wait, self.backup.as_ref()))?)
     }
 
     /// UNLOCK TABLES commits what was done under LOCK TABLES. A transaction under FLUSH TABLES WITH READ LOCK goes on.
@@ -150,9 +164,10 @@ impl Session {
                 return Err(ErrorCode::TABLE_NOT_LOCKED.with(&[&"user"]));
             }
             // They answer of each table by itself.
-            StatementKind::Analyze(_) | StatementKind::Check { .. } | StatementKind::Optimize(_) => {
-                return Ok(());
-            }
+            StatementKind::Analyze(_)
+            | StatementKind::Check { .. }
+            | StatementKind::Optimize(_)
+            | StatementKind::Repair(_) => return Ok(()),
             _ if facts.class == StatementClass::Information
                 && !matches!(kind, StatementKind::Explain { .. }) =>
             {

@@ -21,8 +21,8 @@ mod tests;
 
 use crate::parse::ast::{Ident, ObjectName, VariableScope};
 use crate::parse::statement::{
-    InsertSource, LoadTarget, PrepareSource, PurgeLogs, SelectInto, SetItem, ShowFilter, Statement,
-    StatementKind,
+    GetDiagnostics, InsertSource, LoadTarget, PrepareSource, PurgeLogs, SelectInto, SetItem, ShowFilter,
+    Statement, StatementKind,
 };
 
 pub use parts::{Aggregate, Part};
@@ -349,6 +349,15 @@ impl StatementFacts {
             K::LockTables(_) | K::UnlockTables | K::FlushWithReadLock(_) => {
                 self.changes.add(S::TABLE_LOCKS | S::TRANSACTION)
             }
+            K::LockInstance | K::UnlockInstance => self.changes.add(S::TABLE_LOCKS),
+            K::GetDiagnostics(asked) => {
+                self.needs.add(S::CONDITIONS);
+                self.changes.add(S::USER_VARIABLES);
+                if let GetDiagnostics::Condition { number, .. } = &**asked {
+                    Reader::new(self).expr(number);
+                }
+            }
+            K::Help(_) => self.deterministic = false,
             K::Prepare { source, .. } => {
                 self.changes.add(S::PREPARED);
                 if let PrepareSource::UserVariable(_) = source {
@@ -382,7 +391,8 @@ impl StatementFacts {
             K::Analyze(names)
             | K::Check { tables: names, .. }
             | K::Checksum { tables: names, .. }
-            | K::Optimize(names) => {
+            | K::Optimize(names)
+            | K::Repair(names) => {
                 names.iter().for_each(|name| self.reads(name));
             }
             // It looks at tables of another server.
@@ -504,8 +514,16 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::LockTables(_)
         | K::UnlockTables
         | K::FlushWithReadLock(_) => C::Transaction,
-        K::Use(_) | K::Set(_) | K::Prepare { .. } | K::Deallocate(_) | K::SetRole(_) => C::Session,
-        K::Show(_) | K::Describe { .. } | K::Explain { .. } | K::Checksum { .. } => C::Information,
+        K::LockInstance | K::UnlockInstance => C::Administration,
+        K::Use(_)
+        | K::Set(_)
+        | K::Prepare { .. }
+        | K::Deallocate(_)
+        | K::SetRole(_)
+        | K::GetDiagnostics(_) => C::Session,
+        K::Show(_) | K::Describe { .. } | K::Explain { .. } | K::Checksum { .. } | K::Help(_) => {
+            C::Information
+        }
         K::CreateUser { .. }
         | K::AlterUser { .. }
         | K::DropUser { .. }
@@ -532,6 +550,7 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::Analyze(_)
         | K::Check { .. }
         | K::Optimize(_)
+        | K::Repair(_)
         | K::CheckReplication { .. } => C::Administration,
         K::Call { .. } | K::Execute { .. } => C::Call,
         K::Unsupported(_) | K::Refused(_) | K::RefusedPartitions { .. } => C::Refused,

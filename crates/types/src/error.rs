@@ -58,6 +58,11 @@ impl ErrorCode {
         SqlError { errno: self.errno, sqlstate: self.sqlstate, message }
     }
 
+    /// The SQLSTATE of a number; `HY000`, as MySQL has it, for those that have none of their own.
+    pub fn sqlstate_of(errno: u16) -> [u8; 5] {
+        Self::ALL.iter().find(|code| code.errno == errno).map_or(*b"HY000", |code| code.sqlstate)
+    }
+
     /// The number and SQLSTATE with a text of our own, where MySQL's would mislead.
     pub fn because(self, message: impl Into<String>) -> SqlError {
         SqlError { errno: self.errno, sqlstate: self.sqlstate, message: message.into() }
@@ -339,6 +344,7 @@ codes! {
     1735 b"HY000" UNKNOWN_PARTITION "Unknown partition '{}' in table '{}'"
     1747 b"HY000" PARTITION_CLAUSE_ON_NONPARTITIONED "PARTITION () clause on non partitioned table"
     1748 b"HY000" ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET "Found a row not matching the given partition set"
+    1758 b"35000" DA_INVALID_CONDITION_NUMBER "Invalid condition number"
     1760 b"HY000" INSECURE_CHANGE_SOURCE "Storing MySQL user name or password information in the connection metadata repository is not secure and is therefore not recommended. Please consider using the USER and PASSWORD connection options for START REPLICA; see the 'START REPLICA Syntax' in the MySQL Manual for more information."
     1776 b"HY000" BAD_REPLICA_AUTO_POSITION "Parameters SOURCE_LOG_FILE, SOURCE_LOG_POS, RELAY_LOG_FILE and RELAY_LOG_POS cannot be set when SOURCE_AUTO_POSITION is active."
     1791 b"HY000" UNKNOWN_EXPLAIN_FORMAT "Unknown EXPLAIN format name: '{}'"
@@ -359,6 +365,7 @@ codes! {
     1835 b"HY000" MALFORMED_PACKET "Malformed communication packet."
     1845 b"0A000" ALTER_OPERATION_NOT_SUPPORTED "{} is not supported for this operation. Try {}."
     1862 b"HY000" MUST_CHANGE_PASSWORD_LOGIN "Your password has expired. To log in you must change it using a client that supports expired passwords."
+    3004 b"0Z002" GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER "GET STACKED DIAGNOSTICS when handler not active"
     3008 b"HY000" FK_DEPTH_EXCEEDED "Foreign key cascade delete/update exceeds max depth of {}."
     3013 b"HY000" INVALID_FIELD_SIZE "Invalid size for column '{}'."
     3021 b"HY000" REPLICA_CHANNEL_IO_THREAD_MUST_STOP "This operation cannot be performed with a running replica io thread; run STOP REPLICA IO_THREAD FOR CHANNEL '{}' first."
@@ -368,6 +375,7 @@ codes! {
     3037 b"22023" GIS_INVALID_DATA "Invalid GIS data provided to function {}."
     3057 b"42000" USER_LOCK_WRONG_NAME "Incorrect user-level lock name '{}'."
     3058 b"HY000" USER_LOCK_DEADLOCK "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition."
+    3061 b"42000" ILLEGAL_USER_VAR "User variable name '{}' is illegal"
     3074 b"HY000" REPLICA_CHANNEL_DOES_NOT_EXIST "Replica channel '{}' does not exist."
     3076 b"HY000" REPLICA_CHANNEL_NAME_INVALID_OR_TOO_LONG "Couldn't create channel: Channel name is either invalid or too long."
     3079 b"HY000" REPLICA_MULTIPLE_CHANNELS_CMD "Multiple channels exist on the replica. Please provide channel name as an argument."
@@ -530,9 +538,7 @@ codes! {
 impl From<EvalError> for SqlError {
     fn from(error: EvalError) -> Self {
         let errno = error.errno();
-        let sqlstate =
-            ErrorCode::ALL.iter().find(|code| code.errno == errno).map_or(*b"HY000", |code| code.sqlstate);
-        SqlError { errno, sqlstate, message: error.to_string() }
+        SqlError { errno, sqlstate: ErrorCode::sqlstate_of(errno), message: error.to_string() }
     }
 }
 

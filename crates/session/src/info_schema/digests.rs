@@ -1,14 +1,12 @@
 //! `performance_schema.events_statements_summary_by_digest`, for those who may see others' statements.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use avocet_types::{Datum, SqlType, Value};
 
 use super::tables::{Entry, NAME_TYPE};
 use crate::digest::digest;
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional};
 use crate::state::Session;
-use crate::summaries::Summary;
+use crate::summaries::{Summary, Totals};
 
 pub(super) const NAME: &str = crate::schemas::DIGESTS;
 
@@ -71,32 +69,35 @@ fn fill(session: &Session, rows: &mut Rowset) {
     }
     let mut list = session.shared.summaries.list();
     list.sort_by(|a, b| (&a.schema, &a.text).cmp(&(&b.schema, &b.text)));
-    for summary in list.iter().filter(|summary| summary.count.load(Relaxed) > 0) {
-        rows.push(COLUMNS.iter().map(|(column, _)| value_of(column, summary)).collect());
+    for summary in list {
+        let totals = summary.totals();
+        if totals.count > 0 {
+            rows.push(COLUMNS.iter().map(|(column, _)| value_of(column, &summary, &totals)).collect());
+        }
     }
 }
 
 /// What is not measured here is NULL.
-fn value_of(column: &str, summary: &Summary) -> Value {
-    let count = summary.count.load(Relaxed).max(1);
+fn value_of(column: &str, summary: &Summary, totals: &Totals) -> Value {
+    let count = totals.count.max(1);
     let picos = |nanos: u64| Datum::UInt(nanos.saturating_mul(PICOS));
-    let quantile = |q| picos(summary.quantile(q).as_nanos() as u64);
+    let quantile = |q| picos(totals.quantile(q).as_nanos() as u64);
     match column {
         "SCHEMA_NAME" => optional(summary.schema.clone()),
         "DIGEST" => optional(summary.text.as_deref().map(digest)),
         "DIGEST_TEXT" => optional(summary.text.clone()),
         "COUNT_STAR" => Datum::UInt(count),
-        "SUM_TIMER_WAIT" => picos(summary.total.load(Relaxed)),
-        "MIN_TIMER_WAIT" => picos(summary.least.load(Relaxed)),
-        "AVG_TIMER_WAIT" => picos(summary.total.load(Relaxed) / count),
-        "MAX_TIMER_WAIT" => picos(summary.most.load(Relaxed)),
-        "SUM_ERRORS" => Datum::UInt(summary.errors.load(Relaxed)),
-        "SUM_WARNINGS" => Datum::UInt(summary.warnings.load(Relaxed)),
-        "SUM_ROWS_AFFECTED" => Datum::UInt(summary.affected.load(Relaxed)),
-        "SUM_ROWS_SENT" => Datum::UInt(summary.sent.load(Relaxed)),
+        "SUM_TIMER_WAIT" => picos(totals.total),
+        "MIN_TIMER_WAIT" => picos(totals.least),
+        "AVG_TIMER_WAIT" => picos(totals.total / count),
+        "MAX_TIMER_WAIT" => picos(totals.most),
+        "SUM_ERRORS" => Datum::UInt(totals.errors),
+        "SUM_WARNINGS" => Datum::UInt(totals.warnings),
+        "SUM_ROWS_AFFECTED" => Datum::UInt(totals.affected),
+        "SUM_ROWS_SENT" => Datum::UInt(totals.sent),
         "COUNT_SECONDARY" => Datum::UInt(0),
         "FIRST_SEEN" | "QUERY_SAMPLE_SEEN" => Datum::DateTime(summary.first_seen),
-        "LAST_SEEN" => Datum::DateTime(summary.last_seen.load(Relaxed)),
+        "LAST_SEEN" => Datum::DateTime(totals.last_seen),
         "QUANTILE_95" => quantile(0.95),
         "QUANTILE_99" => quantile(0.99),
         "QUANTILE_999" => quantile(0.999),

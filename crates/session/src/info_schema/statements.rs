@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use avocet_types::expr::shown_pico_time;
 use avocet_types::{Datum, Decimal, Value};
@@ -11,18 +10,20 @@ use avocet_types::{Datum, Decimal, Value};
 use crate::digest::digest;
 use crate::output::{Rowset, optional, text};
 use crate::state::Session;
-use crate::summaries::Summary;
+use crate::summaries::{Summary, Totals};
 
 /// Characters of a statement that are shown to people.
 const SHOWN: usize = 64;
 
-fn list(session: &Session) -> Vec<Arc<Summary>> {
+fn list(session: &Session) -> Vec<(Arc<Summary>, Totals)> {
     if !session.sees_statements_of_others() {
         return Vec::new();
     }
-    let mut list = session.shared.summaries.list();
-    list.retain(|summary| summary.count.load(Relaxed) > 0);
-    list
+    let list = session.shared.summaries.list().into_iter().map(|summary| {
+        let totals = summary.totals();
+        (summary, totals)
+    });
+    list.filter(|(_, totals)| totals.count > 0).collect()
 }
 
 /// Its beginning and its end, if it is long.
@@ -52,14 +53,13 @@ fn time(nanos: u64, for_people: bool) -> Value {
 /// What is not measured here is NULL, as in `events_statements_summary_by_digest`.
 pub(super) fn analysis(session: &Session, rows: &mut Rowset, for_people: bool) {
     let mut list = list(session);
-    list.sort_by_key(|summary| Reverse(summary.total.load(Relaxed)));
-    for summary in list {
-        let count = summary.count.load(Relaxed);
+    list.sort_by_key(|(_, totals)| Reverse(totals.total));
+    for (summary, totals) in list {
+        let count = totals.count;
         let each = |sum: u64| {
             Datum::Decimal(Decimal::new((sum + count / 2).checked_div(count).unwrap_or(0).into(), 0))
         };
-        let (total, most) = (summary.total.load(Relaxed), summary.most.load(Relaxed));
-        let (sent, affected) = (summary.sent.load(Relaxed), summary.affected.load(Relaxed));
+        let Totals { total, most, sent, affected, .. } = totals;
         rows.push_named(|column| {
             Some(match column {
                 "query" => statement(&summary, for_people),
@@ -67,8 +67,8 @@ pub(super) fn analysis(session: &Session, rows: &mut Rowset, for_people: bool) {
                 "full_scan" => text(""),
                 "exec_count" => Datum::UInt(count),
                 "exec_secondary_count" => Datum::UInt(0),
-                "err_count" => Datum::UInt(summary.errors.load(Relaxed)),
-                "warn_count" => Datum::UInt(summary.warnings.load(Relaxed)),
+                "err_count" => Datum::UInt(totals.errors),
+                "warn_count" => Datum::UInt(totals.warnings),
                 "total_latency" => time(total, for_people),
                 "max_latency" => time(most, for_people),
                 "avg_latency" => time(total / count.max(1), for_people),
@@ -78,7 +78,7 @@ pub(super) fn analysis(session: &Session, rows: &mut Rowset, for_people: bool) {
                 "rows_affected_avg" => each(affected),
                 "digest" => optional(summary.text.as_deref().map(digest)),
                 "first_seen" => Datum::DateTime(summary.first_seen),
-                "last_seen" => Datum::DateTime(summary.last_seen.load(Relaxed)),
+                "last_seen" => Datum::DateTime(totals.last_seen),
                 _ => return None,
             })
         });
@@ -86,13 +86,13 @@ pub(super) fn analysis(session: &Session, rows: &mut Rowset, for_people: bool) {
 }
 
 pub(super) fn failing(session: &Session, rows: &mut Rowset, for_people: bool) {
-    let counts = |summary: &Summary| (summary.errors.load(Relaxed), summary.warnings.load(Relaxed));
+    let counts = |totals: &Totals| (totals.errors, totals.warnings);
     let mut list = list(session);
-    list.retain(|summary| counts(summary) != (0, 0));
-    list.sort_by_key(|summary| Reverse(counts(summary)));
-    for summary in list {
-        let count = summary.count.load(Relaxed);
-        let (errors, warnings) = counts(&summary);
+    list.retain(|(_, totals)| counts(totals) != (0, 0));
+    list.sort_by_key(|(_, totals)| Reverse(counts(totals)));
+    for (summary, totals) in list {
+        let count = totals.count;
+        let (errors, warnings) = counts(&totals);
         let percent = |part: u64| {
             let scaled = u128::from(part) * 1_000_000 / u128::from(count.max(1));
             Datum::Decimal(Decimal::new(scaled as i128, 4))
@@ -107,7 +107,7 @@ pub(super) fn failing(session: &Session, rows: &mut Rowset, for_people: bool) {
                 "warnings" => Datum::UInt(warnings),
                 "warning_pct" => percent(warnings),
                 "first_seen" => Datum::DateTime(summary.first_seen),
-                "last_seen" => Datum::DateTime(summary.last_seen.load(Relaxed)),
+                "last_seen" => Datum::DateTime(totals.last_seen),
                 "digest" => optional(summary.text.as_deref().map(digest)),
                 _ => return None,
             })

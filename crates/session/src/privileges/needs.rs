@@ -210,6 +210,13 @@ impl Needs {
                     self.table(name, Privileges::SELECT);
                 }
             }
+            // There is no BACKUP_ADMIN.
+            S::LockInstance | S::UnlockInstance => self.server(Privileges::SUPER),
+            S::GetDiagnostics(asked) => {
+                if let GetDiagnostics::Condition { number, .. } = &**asked {
+                    Reader::new(self, STATEMENT).expr(number);
+                }
+            }
             // There is no BINLOG_ADMIN.
             S::PurgeLogs(purge) => {
                 self.server(Privileges::SUPER);
@@ -263,7 +270,7 @@ impl Needs {
                 }
                 Reader::new(self, STATEMENT).exprs(arguments);
             }
-            S::Analyze(names) | S::Optimize(names) => {
+            S::Analyze(names) | S::Optimize(names) | S::Repair(names) => {
                 names.iter().for_each(|name| self.table(name, Privileges::SELECT | Privileges::INSERT));
             }
             // Its answer has values of rows.
@@ -295,6 +302,7 @@ impl Needs {
             | S::RollbackTo(_)
             | S::ReleaseSavepoint(_)
             | S::UnlockTables
+            | S::Help(_)
             // Whether it needs any depends on what is persisted.
             | S::ResetPersist { .. }
             | S::Unsupported(_)

@@ -99,6 +99,22 @@ fn a_query_of_more_rows_than_were_thought_goes_on_elsewhere() {
     assert_eq!(analytic(&mut client), before);
 }
 
+/// Arguments of a call, and of the calls around it, are there at once: 3 GB by the first of these before they were counted.
+#[test]
+fn arguments_of_calls_are_counted() {
+    let mut client = Client::new();
+    let large = "REPEAT('x', 60000000)";
+    client.check(&format!("SELECT LENGTH(CONCAT({}))", [large; 50].join(", ")), "NULL");
+    let warnings = client.run("SHOW WARNINGS");
+    assert!(warnings.contains("Result of concat() was larger than max_allowed_packet"), "{warnings}");
+    let answer = client.run(&format!("SELECT LENGTH(ELT(50, {}))", [large; 50].join(", ")));
+    assert!(answer.contains("ERROR 1041"), "{answer}");
+    let nested = format!("{}'y'{}", format!("ELT(2, {large}, ").repeat(30), ")".repeat(30));
+    let answer = client.run(&format!("SELECT LENGTH({nested})"));
+    assert!(answer.contains("ERROR 1041"), "{answer}");
+    client.check(&format!("SELECT LENGTH(ELT(3, {}))", [large; 3].join(", ")), "60000000");
+}
+
 /// A call that makes twice of what it gets, within itself, is what memory could be filled with by one statement.
 #[test]
 fn values_that_functions_make_fit_a_packet() {

@@ -50,3 +50,36 @@ fn statements_behind_ddl_do_not_wait_as_for_rows() {
     assert!(alter.answer().starts_with("ok 0"));
     assert_eq!(reader.answer(), "1");
 }
+
+#[test]
+fn a_backup_keeps_others_definitions_waiting() {
+    let mut setup = Client::new();
+    setup.run("CREATE TABLE a (id INT PRIMARY KEY)");
+    let [one, two, other] = [(); 3].map(|()| Actor::new(setup.another()));
+    one.run("LOCK INSTANCE FOR BACKUP");
+    two.run("LOCK INSTANCE FOR BACKUP; LOCK INSTANCE FOR BACKUP");
+    assert!(other.run("INSERT INTO a VALUES (1)").starts_with("ok 1"));
+    assert!(other.run("CREATE TEMPORARY TABLE t (id INT)").starts_with("ok 0"));
+    for definition in
+        ["CREATE TABLE b (id INT)", "ALTER TABLE a ADD COLUMN x INT", "CREATE USER u", "DROP TABLE a"]
+    {
+        other.run("SET lock_wait_timeout = 1");
+        let answer = other.run(definition);
+        assert!(answer.contains("ERROR 1205"), "{definition}: {answer}");
+    }
+    // It waits for the other's backup, not for its own.
+    waits(&one, "CREATE TABLE b (id INT)");
+    two.run("UNLOCK INSTANCE");
+    assert!(one.answer().starts_with("ok 0"));
+    // One UNLOCK is enough, however often it was locked.
+    other.run("SET lock_wait_timeout = 60");
+    waits(&other, "DROP TABLE b");
+    one.run("UNLOCK INSTANCE");
+    assert!(other.answer().starts_with("ok 0"));
+    two.run("UNLOCK INSTANCE");
+    // A backup waits for definitions that are being changed, and ends with its session.
+    two.run("LOCK INSTANCE FOR BACKUP");
+    waits(&other, "DROP TABLE a");
+    drop(two);
+    assert!(other.answer().starts_with("ok 0"));
+}

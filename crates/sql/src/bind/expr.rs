@@ -557,7 +557,10 @@ fn integer(value: u64) -> Expr {
 fn decimal(text: &str) -> Expr {
     let value = Decimal::parse_prefix(text.as_bytes()).value;
     let scale = value.scale();
-    let precision = (value.digits() as u8).max(scale).max(1);
+    // The 0 before the point counts, further ones do not.
+    let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
+    let zero = u8::from(!whole.is_empty());
+    let precision = (value.digits() as u8).max(scale + zero).max(1);
     Expr::literal(Datum::Decimal(value), SqlType::Decimal { precision, scale, unsigned: false })
 }
 

@@ -83,7 +83,7 @@ impl Parser<'_> {
 
     fn set_item(&mut self) -> ParseResult<SetItem> {
         if self.is_op(Op::At) {
-            let name = self.user_variable_name()?;
+            let name = self.assigned_variable_name()?;
             self.assignment_operator()?;
             return Ok(SetItem::UserVariable { name, value: self.expr()? });
         }

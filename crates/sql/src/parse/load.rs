@@ -121,7 +121,7 @@ impl Parser<'_> {
         }
         let targets = self.comma_separated(|p| {
             Ok(match p.is_op(Op::At) {
-                true => LoadTarget::Variable(p.user_variable_name()?),
+                true => LoadTarget::Variable(p.assigned_variable_name()?),
                 false => LoadTarget::Column(is_own_column(table, p.column_name()?)?),
             })
         })?;

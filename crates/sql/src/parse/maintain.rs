@@ -1,4 +1,4 @@
-//! FLUSH, PURGE and RESET of the binary log, ANALYZE, CHECK, CHECKSUM and OPTIMIZE.
+//! FLUSH, PURGE and RESET of the binary log, ANALYZE, CHECK, CHECKSUM, OPTIMIZE and REPAIR.
 
 use avocet_types::error::ErrorCode;
 
@@ -91,6 +91,14 @@ impl Parser<'_> {
             true => Err(unserved("ANALYZE TABLE ... HISTOGRAM")),
             false => Ok(tables),
         }
+    }
+
+    /// After REPAIR.
+    pub(super) fn repaired_tables(&mut self) -> ParseResult<Vec<ObjectName>> {
+        let _ = self.eat("NO_WRITE_TO_BINLOG") || self.eat("LOCAL");
+        let tables = self.listed_tables()?;
+        while self.eat_any(&["QUICK", "EXTENDED", "USE_FRM"]).is_some() {}
+        Ok(tables)
     }
 
     /// After CHECK.

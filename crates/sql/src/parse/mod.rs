@@ -13,6 +13,7 @@ mod accounts;
 mod admin;
 pub mod ast;
 mod ddl;
+mod diagnostics;
 pub mod digest;
 pub mod digest_text;
 mod dml;
@@ -279,7 +280,12 @@ impl Parser<'_> {
                 self.expect("SAVEPOINT")?;
                 StatementKind::ReleaseSavepoint(self.ident()?)
             }
+            "LOCK" if self.eat("INSTANCE") => {
+                self.expect_all(&["FOR", "BACKUP"])?;
+                StatementKind::LockInstance
+            }
             "LOCK" => self.lock_tables()?,
+            "UNLOCK" if self.eat("INSTANCE") => StatementKind::UnlockInstance,
             "UNLOCK" => {
                 if !self.eat("TABLES") {
                     self.expect("TABLE")?;
@@ -294,9 +300,12 @@ impl Parser<'_> {
             "RESET" if self.eat_all(&["BINARY", "LOGS", "AND", "GTIDS"]) => self.reset_logs()?,
             "PURGE" if self.eat_all(&["BINARY", "LOGS"]) => self.purge_logs()?,
             "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
-            "LOAD" | "XA" | "HELP" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP"
-            | "RESET" | "PURGE" | "BINLOG" | "CACHE" | "REPAIR" | "SIGNAL" | "RESIGNAL" | "GET"
-            | "IMPORT" | "CLONE" | "SHUTDOWN" | "RESTART" => self.unsupported(word)?,
+            "GET" => self.get_diagnostics()?,
+            "HELP" => StatementKind::Help(self.name()?),
+            "REPAIR" => StatementKind::Repair(self.repaired_tables()?),
+            "LOAD" | "XA" | "HANDLER" | "INSTALL" | "UNINSTALL" | "CHANGE" | "START" | "STOP" | "RESET"
+            | "PURGE" | "BINLOG" | "CACHE" | "SIGNAL" | "RESIGNAL" | "IMPORT" | "CLONE" | "SHUTDOWN"
+            | "RESTART" => self.unsupported(word)?,
             _ => {
                 self.rewind(self.position() - 1);
                 return Err(self.error());

@@ -14,6 +14,9 @@ use crate::parse::parser::Parser;
 use crate::parse::refuse::{refused, unserved};
 use crate::parse::windows::{AGGREGATES, WINDOW_FUNCTIONS};
 
+/// How many characters the name of a user variable has at most.
+const MOST_OF_USER_VARIABLE: usize = 64;
+
 /// Reserved words that are functions when a parenthesis follows.
 const RESERVED_FUNCTIONS: &[&str] = &[
     "CHAR",
@@ -99,10 +102,14 @@ impl Parser<'_> {
 
     /// `@name` or `@name := value`
     fn user_variable(&mut self) -> ParseResult<ExprKind> {
+        let start = self.position();
         let name = self.user_variable_name()?;
-        if !self.eat_op(Op::Assign) {
+        if !self.is_op(Op::Assign) {
             return Ok(ExprKind::UserVariable { name, among: self.assigned.clone() });
         }
+        self.rewind(start);
+        let name = self.assigned_variable_name()?;
+        self.advance();
         self.assigns.push(name.clone());
         let value = self.boxed_expr()?;
         Ok(ExprKind::AssignVariable { name, value })
@@ -116,6 +123,15 @@ impl Parser<'_> {
             return Err(self.error());
         }
         Ok(names::fold_unaccented(&self.name()?).into_owned())
+    }
+
+    /// `@name` to which something is assigned. Longer names can be read, and are NULL.
+    pub(super) fn assigned_variable_name(&mut self) -> ParseResult<String> {
+        let name = self.user_variable_name()?;
+        match name.chars().count() > MOST_OF_USER_VARIABLE {
+            true => Err(refused(ErrorCode::ILLEGAL_USER_VAR.with(&[&name]))),
+            false => Ok(name),
+        }
     }
 
     fn system_variable(&mut self) -> ParseResult<ExprKind> {

@@ -204,7 +204,7 @@ impl Parser<'_> {
             SelectInto::Dumpfile(self.string()?)
         } else {
             SelectInto::Variables(self.comma_separated(|p| match p.is_op(Op::At) {
-                true => p.user_variable_name(),
+                true => p.assigned_variable_name(),
                 // Of stored programs, which there are not.
                 false => Err(refused(ErrorCode::SP_UNDECLARED_VAR.with(&[&p.ident()?.name]))),
             })?)

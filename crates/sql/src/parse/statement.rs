@@ -148,6 +148,9 @@ pub enum StatementKind {
     ReleaseSavepoint(Ident),
     LockTables(Vec<(ObjectName, Option<Ident>, bool)>),
     UnlockTables,
+    /// LOCK INSTANCE FOR BACKUP
+    LockInstance,
+    UnlockInstance,
     /// FLUSH TABLES … WITH READ LOCK: of these, or of all if none is named.
     FlushWithReadLock(Vec<ObjectName>),
     Prepare {
@@ -258,6 +261,10 @@ pub enum StatementKind {
         quick: bool,
     },
     Optimize(Vec<ObjectName>),
+    Repair(Vec<ObjectName>),
+    GetDiagnostics(Box<GetDiagnostics>),
+    /// The topic, as it was written.
+    Help(String),
     /// Compares tables with the source that is followed, all of them if none are named. `repairs`: those that differ are copied
     /// again.
     CheckReplication {
@@ -279,7 +286,7 @@ pub enum StatementKind {
         all: bool,
         channel: Option<String>,
     },
-    /// `HELP`, `XA`, `LOAD XML`, routines, triggers, …: known, but not served. Holds the leading words.
+    /// `XA`, `LOAD XML`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),
     /// It has a clause that is known, but not served.
     Refused(Box<SqlError>),
@@ -288,6 +295,30 @@ pub enum StatementKind {
         table: ObjectName,
         error: Box<SqlError>,
     },
+}
+
+/// What GET DIAGNOSTICS puts into which user variables.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GetDiagnostics {
+    Statement { targets: Vec<(String, StatementItem)> },
+    Condition { number: Expr, targets: Vec<(String, ConditionItem)> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementItem {
+    Number,
+    RowCount,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionItem {
+    ClassOrigin,
+    SubclassOrigin,
+    ReturnedSqlstate,
+    MessageText,
+    MysqlErrno,
+    /// What only SIGNAL sets: empty.
+    Unset,
 }
 
 /// What CHANGE REPLICATION SOURCE sets; the rest stays as it was.

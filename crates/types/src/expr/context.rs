@@ -210,9 +210,14 @@ pub struct EvalContext {
     /// Generators of the calls of RAND() with a constant seed, by the call's identity.
     seeded: Mutex<Vec<(usize, SeededRandom)>>,
     warnings: Warnings,
+    /// Bytes of large arguments of calls that are being evaluated.
+    large_args: AtomicU64,
     /// What LAST_INSERT_ID(value) was called with last.
     insert_id: Mutex<Option<u64>>,
 }
+
+/// How many packets the large arguments of a statement's calls may fill at a time.
+const ARGS_PACKETS: u64 = 8;
 
 /// Collects warnings; keeps the first `max_error_count` of them and counts all.
 #[derive(Debug, Default)]
@@ -247,6 +252,7 @@ impl EvalContext {
             random: AtomicU64::new(random_seed),
             seeded: Mutex::default(),
             warnings: Warnings::default(),
+            large_args: AtomicU64::new(0),
             insert_id: Mutex::default(),
         }
     }
@@ -260,6 +266,7 @@ impl EvalContext {
             random: AtomicU64::new(self.random.load(Ordering::Relaxed)),
             seeded: Mutex::default(),
             warnings: Warnings::default(),
+            large_args: AtomicU64::new(0),
             insert_id: Mutex::default(),
             ..*self
         }
@@ -310,6 +317,24 @@ impl EvalContext {
         }
         self.note(&condition);
         Ok(())
+    }
+
+    /// So many bytes of arguments are there until [`Self::release_args`].
+    ///
+    /// # Errors
+    /// `TooManyBytes` beyond what so many packets hold; they count nevertheless.
+    #[cold]
+    pub(crate) fn hold_args(&self, bytes: u64) -> EvalResult<()> {
+        let held = self.large_args.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        match held > self.max_allowed_packet.saturating_mul(ARGS_PACKETS) {
+            true => Err(EvalError::TooManyBytes),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn release_args(&self, bytes: u64) {
+        self.large_args.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Adds a warning, also in strict mode.

@@ -452,6 +452,21 @@ impl Function {
         }
     }
 
+    /// Whether it gives its first argument with something done to it: the text is of that one's character set and collation.
+    pub fn changes_its_first(self) -> bool {
+        matches!(
+            self,
+            Self::Replace
+                | Self::SubstringIndex
+                | Self::Lpad
+                | Self::Rpad
+                | Self::Insert
+                | Self::Trim
+                | Self::TrimLeading
+                | Self::TrimTrailing
+        )
+    }
+
     /// Whether an argument is a value to become a document, or a part of one.
     pub fn takes_json_value(self, index: usize) -> bool {
         match self {

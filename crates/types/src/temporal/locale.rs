@@ -16,6 +16,8 @@ pub struct Locale {
     short_months: [&'static str; 12],
     days: [&'static str; 7],
     short_days: [&'static str; 7],
+    longest_day_name: u32,
+    longest_month_name: u32,
 }
 
 static TABLE: &str = include_str!("locales.tsv");
@@ -32,13 +34,11 @@ impl Locale {
             let locale = |line: &'static str| {
                 let mut fields = line.split('\t');
                 let mut field = || fields.next().expect("the table has five fields a line");
-                Locale {
-                    name: field(),
-                    months: names(field()),
-                    short_months: names(field()),
-                    days: names(field()),
-                    short_days: names(field()),
-                }
+                let name = field();
+                let (months, short_months) = (names(field()), names(field()));
+                let (days, short_days) = (names(field()), names(field()));
+                let (longest_day_name, longest_month_name) = (longest(&days), longest(&months));
+                Locale { name, months, short_months, days, short_days, longest_day_name, longest_month_name }
             };
             TABLE.lines().map(locale).collect()
         })
@@ -73,12 +73,12 @@ impl Locale {
 
     /// Characters of the longest name of a day.
     pub fn longest_day_name(&self) -> u32 {
-        longest(&self.days)
+        self.longest_day_name
     }
 
     /// Characters of the longest name of a month.
     pub fn longest_month_name(&self) -> u32 {
-        longest(&self.months)
+        self.longest_month_name
     }
 }
 

@@ -290,6 +290,13 @@ pub(crate) fn sub_time<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContex
     shift_time(args, -1, info, ctx)
 }
 
+/// Whether a text is written as a date with dashes: it is no time then, whether there is such a date or not.
+fn is_dashed(text: &Datum<'_>) -> bool {
+    let text = bytes(text).trim_ascii_start();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && text.get(digits) == Some(&b'-') && text.get(digits + 1).is_some_and(u8::is_ascii_digit)
+}
+
 fn shift_time<'a>(
     args: Args<'_, 'a>,
     sign: i64,
@@ -312,8 +319,12 @@ fn shift_time<'a>(
         text => {
             let parsed = temporal::parse_datetime(bytes(text), ctx.time_zone, ZeroDates::ALLOWED)
                 .filter(|_| has_date(bytes(text)));
-            if parsed.is_some_and(|parsed| has_zero_date(parsed.micros)) {
-                ctx.note(&EvalError::TruncatedValue { kind: "datetime", value: chars(text).to_owned() });
+            // What has a date is no time, whatever else is wrong with it.
+            if parsed.is_some_and(|parsed| has_zero_date(parsed.micros))
+                || parsed.is_none() && is_dashed(text)
+            {
+                let kind = if chars(text).contains([' ', 'T', ':']) { "datetime" } else { "date" };
+                ctx.warn(EvalError::TruncatedValue { kind, value: chars(text).to_owned() })?;
                 return Ok(Datum::Null);
             }
             let mut result = Vec::new();

@@ -304,18 +304,57 @@ fn benchmark<'a, R: RowSource<'a>>(
     outcome.map(|()| Datum::Int(0))
 }
 
+/// Arguments that were made for a call, while it runs: calls in the arguments of calls hold one another's.
+struct LargeArgs<'c> {
+    ctx: &'c EvalContext,
+    bytes: u64,
+}
+
+impl LargeArgs<'_> {
+    fn none(ctx: &EvalContext) -> LargeArgs<'_> {
+        LargeArgs { ctx, bytes: 0 }
+    }
+
+    fn add(&mut self, value: &Datum<'_>) -> EvalResult<()> {
+        let len = owned_len(value);
+        if len >= LARGE {
+            self.bytes += len as u64;
+            self.ctx.hold_args(len as u64)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LargeArgs<'_> {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.ctx.release_args(self.bytes);
+        }
+    }
+}
+
+fn owned_len(value: &Datum<'_>) -> usize {
+    match value {
+        Datum::Str(Cow::Owned(text)) => text.len(),
+        Datum::Bytes(Cow::Owned(bytes)) => bytes.len(),
+        _ => 0,
+    }
+}
+
 /// Evaluates arguments into `to`; false as soon as one is NULL where that decides.
 fn eval_args<'a, R: RowSource<'a>>(
     args: &'a [Node],
     to: &mut [Datum<'a>],
     strict: bool,
     env: &Env<'_, 'a, R>,
+    large: &mut LargeArgs<'_>,
 ) -> EvalResult<bool> {
     for (arg, to) in args.iter().zip(to) {
         *to = arg.eval(env)?;
         if strict && to.is_null() {
             return Ok(false);
         }
+        large.add(to)?;
     }
     Ok(true)
 }
@@ -323,35 +362,42 @@ fn eval_args<'a, R: RowSource<'a>>(
 impl CallNode {
     fn eval<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Datum<'a>> {
         let count = self.args.len();
+        let mut large = LargeArgs::none(env.ctx);
         if count <= STACK_ARGS {
             let mut args = [const { Datum::Null }; STACK_ARGS];
-            return match eval_args(&self.args, &mut args, self.strict, env)? {
+            return match eval_args(&self.args, &mut args, self.strict, env, &mut large)? {
                 true => self.bounded((self.run)(&mut args[..count], &self.info, env.ctx)?, env.ctx),
                 false => Ok(Datum::Null),
             };
         }
         let mut args = vec![Datum::Null; count];
-        match eval_args(&self.args, &mut args, self.strict, env)? {
-            true => self.bounded((self.run)(&mut args, &self.info, env.ctx)?, env.ctx),
-            false => Ok(Datum::Null),
+        for at in 0..count {
+            if !eval_args(&self.args[at..=at], &mut args[at..=at], self.strict, env, &mut large)? {
+                return Ok(Datum::Null);
+            }
+            // The result would not fit a packet, whatever follows.
+            if self.function == Function::Concat && large.bytes > env.ctx.max_allowed_packet {
+                return Ok(self.too_large(env.ctx));
+            }
         }
+        self.bounded((self.run)(&mut args, &self.info, env.ctx)?, env.ctx)
+    }
+
+    fn too_large<'a>(&self, ctx: &EvalContext) -> Datum<'a> {
+        let function = self.function.name();
+        ctx.note(&EvalError::ResultTooLarge { function, limit: ctx.max_allowed_packet });
+        Datum::Null
     }
 
     /// No function makes a value that would not fit a packet: `HEX(HEX(…))` doubles with each call.
     fn bounded<'a>(&self, value: Datum<'a>, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-        let len = match &value {
-            Datum::Str(Cow::Owned(text)) => text.len(),
-            Datum::Bytes(Cow::Owned(bytes)) => bytes.len(),
-            _ => return Ok(value),
-        };
+        let len = owned_len(&value);
         if len >= LARGE {
             ctx.check()?;
         }
         // What a column gets was made by others, or came from the client.
         if len as u64 > ctx.max_allowed_packet && self.function != Function::Stored {
-            let function = self.function.name();
-            ctx.note(&EvalError::ResultTooLarge { function, limit: ctx.max_allowed_packet });
-            return Ok(Datum::Null);
+            return Ok(self.too_large(ctx));
         }
         Ok(value)
     }
@@ -360,7 +406,7 @@ impl CallNode {
 impl UnitCallNode {
     fn eval<'a, R: RowSource<'a>>(&'a self, env: &Env<'_, 'a, R>) -> EvalResult<Datum<'a>> {
         let mut args = [const { Datum::Null }; 2];
-        match eval_args(&self.args, &mut args, true, env)? {
+        match eval_args(&self.args, &mut args, true, env, &mut LargeArgs::none(env.ctx))? {
             true => func::interval::call(self.function, self.unit, &args, &self.info, env.ctx),
             false => Ok(Datum::Null),
         }

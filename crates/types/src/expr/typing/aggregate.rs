@@ -4,7 +4,7 @@
 use crate::datum::Datum;
 use crate::expr::error::EvalResult;
 use crate::expr::typing::arith::{Digits, shown_decimals};
-use crate::expr::typing::collation::{self, Derivation};
+use crate::expr::typing::collation::{self, Coercibility, Derivation};
 use crate::expr::typing::{Typer, ValueClass};
 use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
@@ -82,10 +82,9 @@ impl Typer {
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         let derivation = match exprs.iter().any(is_text) {
             true => collation::aggregate(exprs, self, operation, false)?,
-            false => Derivation {
-                collation: self.connection_collation,
-                coercibility: collation::Coercibility::Coercible,
-            },
+            false => {
+                Derivation { collation: self.connection_collation, coercibility: Coercibility::Coercible }
+            }
         };
         let written = |expr: &Expr| match expr.kind {
             ExprKind::Column(index) => self.written_integers.get(&index).cloned(),
@@ -100,10 +99,15 @@ impl Typer {
         let is_string = |e: &Expr| ValueClass::of(&e.ty) == ValueClass::Text;
         let is_bytes = |e: &Expr| ValueClass::of(&e.ty) == ValueClass::Bytes;
         let has_text = exprs.iter().any(is_string) && !exprs.iter().any(is_bytes);
+        // Bytes that are written there give way to a text that is a column's, as in CONCAT.
+        let gives_way = exprs.iter().any(is_string)
+            && derivation.coercibility < Coercibility::Coercible
+            && derivation.collation != Collation::BINARY;
         let type_of = |expr: &Expr| match (expr.as_literal(), expr.ty) {
             (Some(_), SqlType::Int { .. }) if has_text => {
                 SqlType::VarChar { len: text_len_of(expr) as u32, collation: derivation.collation }
             }
+            (_, ty) if gives_way && ty.is_bytes() => string_type(text_len(&ty), derivation.collation),
             (_, ty) => ty,
         };
         if exprs.iter().any(|expr| matches!(expr.ty, SqlType::Decimal { .. }))

@@ -371,19 +371,9 @@ impl Typer {
         let to = match function {
             Function::Instr => self.collation_to_look_by(&args[..2], 0, &name)?,
             Function::Locate => self.collation_to_look_by(&args[..2], 1, &name)?,
-            // What changes a text gives one, and reads bytes beside it as text.
-            Function::Replace
-            | Function::SubstringIndex
-            | Function::Lpad
-            | Function::Rpad
-            | Function::Insert
-            | Function::Trim
-            | Function::TrimLeading
-            | Function::TrimTrailing
-                if args[0].ty.collation().is_some() && args[1..].iter().any(|arg| arg.ty.is_bytes()) =>
-            {
-                let texts = texts.filter(|arg| !arg.ty.is_bytes());
-                collation::aggregate(texts, self, &name, compares)?.collation
+            // What changes a text gives one in its collation, and reads bytes beside it as text.
+            _ if function.changes_its_first() && args[0].ty.collation().is_some() => {
+                args[0].derivation(self).collation
             }
             _ => collation::aggregate(texts, self, &name, compares)?.collation,
         };

@@ -33,8 +33,11 @@ impl Typer {
     pub fn cast(&self, expr: Expr, target: CastTarget) -> EvalResult<Expr> {
         self.check_cast(&expr, target)?;
         let expr = match target {
-            CastTarget::Char(..) | CastTarget::Binary(_) => self.decoded(expr),
-            CastTarget::Date | CastTarget::DateTime(_) | CastTarget::Time(_) => self.with_names(expr),
+            CastTarget::Char(..)
+            | CastTarget::Binary(_)
+            | CastTarget::Date
+            | CastTarget::DateTime(_)
+            | CastTarget::Time(_) => self.decoded(expr),
             _ => expr,
         };
         match target {

@@ -86,6 +86,9 @@ impl Expr {
             ExprKind::Call(function, args) => match function.info().ret {
                 Ret::System(_) => Coercibility::System,
                 Ret::Ascii(_) => Coercibility::Coercible,
+                _ if function.changes_its_first() && args[0].ty.collation().is_some() => {
+                    strongest(&mut args[..1].iter())
+                }
                 _ => strongest(&mut args.iter()),
             },
             ExprKind::Case { branches, otherwise } => {
@@ -139,7 +142,8 @@ pub fn aggregate<'a>(
 impl Typer {
     /// Whether a column that shows this value insists on its collation no more than a literal does.
     pub fn is_coercible(&self, expr: &Expr) -> bool {
-        expr.ty.is_string() && expr.derivation(self).coercibility >= Coercibility::Coercible
+        (expr.ty.is_string() || expr.ty.is_bytes())
+            && expr.derivation(self).coercibility >= Coercibility::Coercible
     }
 
     /// Error 1271 if columns of a set operation agree on no collation.

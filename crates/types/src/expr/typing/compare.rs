@@ -562,7 +562,8 @@ impl Typer {
 
     /// `expr COLLATE collation`.
     pub fn collate(&self, expr: Expr, to: Collation) -> EvalResult<Expr> {
-        if expr.ty.is_bytes() != (to == Collation::BINARY) && expr.ty.is_bytes() {
+        let is_bytes = expr.ty.is_bytes() || expr.ty == SqlType::Null && expr.is_null_literal();
+        if is_bytes && to != Collation::BINARY {
             return Err(EvalError::CollationCharset {
                 collation: to.name().to_owned(),
                 charset: "binary".to_owned(),
