@@ -5,7 +5,7 @@ use avocet_sql::parse::statement::{ConditionItem, GetDiagnostics, StatementItem}
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Datum, SqlType, Value};
 
-use crate::output::{LONG_TEXT, text};
+use crate::output::{COUNT, LONG_TEXT, text};
 use crate::run::{Outcome, Text};
 use crate::state::{Condition, Level, Session};
 
@@ -19,10 +19,10 @@ impl Session {
             GetDiagnostics::Statement { targets } => {
                 for (name, item) in targets {
                     let (value, ty) = match item {
-                        StatementItem::Number => (self.condition_count() as i64, SqlType::BIGINT_UNSIGNED),
-                        StatementItem::RowCount => (self.row_count, SqlType::BIGINT),
+                        StatementItem::Number => (Datum::UInt(self.condition_count()), COUNT),
+                        StatementItem::RowCount => (Datum::Int(self.row_count), SqlType::BIGINT),
                     };
-                    self.put_diagnostic(name, Datum::Int(value), ty)?;
+                    self.put_diagnostic(name, value, ty)?;
                 }
             }
             GetDiagnostics::Condition { number, targets } => {
@@ -65,7 +65,7 @@ impl Session {
 fn item_of(condition: &Condition, item: ConditionItem) -> (Value, SqlType) {
     let state = ErrorCode::sqlstate_of(condition.errno);
     let value = match item {
-        ConditionItem::MysqlErrno => return (Datum::Int(condition.errno.into()), SqlType::BIGINT_UNSIGNED),
+        ConditionItem::MysqlErrno => return (Datum::UInt(condition.errno.into()), COUNT),
         ConditionItem::ClassOrigin | ConditionItem::SubclassOrigin => origin_of(&state).to_owned(),
         ConditionItem::ReturnedSqlstate => String::from_utf8_lossy(&state).into_owned(),
         ConditionItem::MessageText => condition.message.clone(),
