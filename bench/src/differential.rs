@@ -13,6 +13,7 @@
 mod dml;
 mod expr;
 mod judge;
+mod known;
 mod schema;
 mod select;
 mod stage;
@@ -225,7 +226,11 @@ impl All {
             }
             failed = matches!(theirs, Outcome::Error { .. });
             if let Some(mut difference) = judge::compare(ours, theirs, step, self.strict) {
-                if let Some(excuse) = judge::excuse(ours, theirs, step.is_simple) {
+                let excuse = judge::excuse(ours, theirs, step.is_simple).or_else(|| {
+                    let known = known::known(&step.tree.to_string(), ours, theirs);
+                    known.map(|known| judge::Excuse::Listed(known.line))
+                });
+                if let Some(excuse) = excuse {
                     return Ok(Verdict::Excused(excuse));
                 }
                 if case.steps.len() > 1 {

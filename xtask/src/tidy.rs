@@ -14,9 +14,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("avocet-engine", &["avocet-base", "avocet-types", "avocet-log", "avocet-storage"]),
     ("avocet-sql", &["avocet-base", "avocet-types"]),
     ("avocet-channel", &["avocet-types"]),
+    ("avocet-tls", &[]),
     ("avocet-point", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql", "avocet-channel"]),
     ("avocet-replay", &["avocet-types", "avocet-sql"]),
-    ("avocet-replicate", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql"]),
+    ("avocet-replicate", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql", "avocet-tls"]),
     ("avocet-fusion", &["avocet-base", "avocet-types", "avocet-engine", "avocet-sql"]),
     (
         "avocet-session",
@@ -32,7 +33,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "avocet-server",
-        &["avocet-base", "avocet-types", "avocet-engine", "avocet-channel", "avocet-sql", "avocet-session"],
+        &[
+            "avocet-base",
+            "avocet-types",
+            "avocet-engine",
+            "avocet-channel",
+            "avocet-sql",
+            "avocet-session",
+            "avocet-tls",
+        ],
     ),
     (
         "avocet",

@@ -8,6 +8,7 @@
 //!    computed at all, or in which order: MySQL evaluates constants early, and what a LIMIT or an empty join leaves out never.
 //! 4. MySQL keeps dates with a month or day of zero that are not `0000-00-00`.
 //! 5. MySQL's connection breaks: that says nothing about Avocet.
+//! 6. What [`known`](super::known) tells from the statement, with the line of COMPAT.md that it stands on.
 
 use std::fmt::Write;
 
@@ -72,6 +73,8 @@ pub enum Excuse {
     WideDecimal,
     ErrorByPlan,
     PartialDate,
+    /// A line of COMPAT.md.
+    Listed(&'static str),
 }
 
 impl Excuse {
@@ -80,6 +83,7 @@ impl Excuse {
             Excuse::Refused => "Avocet refuses something by name (1235)",
             Excuse::WideDecimal => "a decimal of more than 76 digits (1690)",
             Excuse::PartialDate => "a date with a month or day of zero",
+            Excuse::Listed(line) => line,
             Excuse::ErrorByPlan => "an error of a value that the other's plan does not compute",
         }
     }

@@ -37,15 +37,16 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use exec::ApplyExec;
 
-use crate::barrier::BarrierNode;
-use crate::depth::DepthNode;
+use crate::barrier::Barrier;
+use crate::depth::Depth;
 use crate::json_table::JsonTableNode;
 use crate::lower::Lowerer;
-use crate::measure::MeasuredNode;
+use crate::measure::Measure;
 use crate::names::{df_result, name_of};
+use crate::pass_node::PassNode;
 use crate::shared::SharedNode;
-use crate::single::SingleRowNode;
-use crate::unseen::UnseenNode;
+use crate::single::SingleRow;
+use crate::unseen::Unseen;
 use crate::wide::WideNode;
 
 /// A subquery, and all that is needed to plan it for given outer values.
@@ -229,21 +230,13 @@ fn physical_of(
     node: &dyn UserDefinedLogicalNode,
     input: &Arc<dyn ExecutionPlan>,
 ) -> Option<Arc<dyn ExecutionPlan>> {
-    let (node, input) = (node.as_any(), input.clone());
-    if let Some(node) = node.downcast_ref::<DepthNode>() {
-        return Some(node.physical(input));
-    }
-    if let Some(node) = node.downcast_ref::<UnseenNode>() {
-        return Some(node.physical(input));
-    }
-    if let Some(node) = node.downcast_ref::<SharedNode>() {
-        return Some(node.physical(input));
-    }
-    if let Some(node) = node.downcast_ref::<SingleRowNode>() {
-        return Some(node.physical(input));
-    }
-    if let Some(node) = node.downcast_ref::<BarrierNode>() {
-        return Some(node.physical(input));
-    }
-    node.downcast_ref::<MeasuredNode>().map(|node| node.physical(input))
+    let kinds = [
+        PassNode::<Depth>::physical,
+        PassNode::<Unseen>::physical,
+        PassNode::<SingleRow>::physical,
+        PassNode::<Barrier>::physical,
+        PassNode::<Measure>::physical,
+    ];
+    let shared = || node.as_any().downcast_ref::<SharedNode>().map(|node| node.physical(input.clone()));
+    kinds.into_iter().find_map(|physical| physical(node, input)).or_else(shared)
 }

@@ -1,81 +1,53 @@
 //! `cte_max_recursion_depth`: a node around the step of a recursive query that counts how often it runs.
 
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use avocet_types::error::ErrorCode;
-use datafusion::common::{DFSchemaRef, DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{self as df, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::pass::{Pass, PassExec};
+use crate::pass_node::{LogicalPass, PassNode};
 use crate::udf::external;
 
-/// The logical node: its input's rows, up to so many runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DepthNode {
-    input: LogicalPlan,
+/// The input's rows, up to so many runs.
+#[derive(Clone, Debug)]
+pub(super) struct Depth {
     most: u64,
+    /// Kept when the plan is reset for its next run.
+    runs: Arc<AtomicU64>,
 }
 
-impl DepthNode {
-    pub fn plan(input: LogicalPlan, most: u64) -> LogicalPlan {
-        LogicalPlan::Extension(Extension { node: Arc::new(Self { input, most }) })
-    }
-
-    pub fn physical(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        PassExec::plan(Depth { most: self.most, runs: Arc::default() }, input)
+impl Depth {
+    pub fn plan(input: LogicalPlan, most: u64) -> Result<LogicalPlan> {
+        PassNode::plan(Self { most, runs: Arc::default() }, input)
     }
 }
 
-impl PartialOrd for DepthNode {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        if self == other { Some(std::cmp::Ordering::Equal) } else { None }
+impl PartialEq for Depth {
+    fn eq(&self, other: &Self) -> bool {
+        self.most == other.most
     }
 }
 
-impl Hash for DepthNode {
+impl Eq for Depth {}
+
+impl Hash for Depth {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.input.hash(state);
         self.most.hash(state);
     }
 }
 
-impl UserDefinedLogicalNodeCore for DepthNode {
-    fn name(&self) -> &str {
-        "Depth"
-    }
+impl LogicalPass for Depth {
+    const NODE: &'static str = "Depth";
 
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
+    fn of_operator(&self) -> Self {
+        Self { most: self.most, runs: Arc::default() }
     }
-
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
-    }
-
-    fn expressions(&self) -> Vec<df::Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Depth: {}", self.most)
-    }
-
-    fn with_exprs_and_inputs(&self, _: Vec<df::Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let input = inputs.pop().ok_or_else(|| DataFusionError::Internal("Depth without input".into()))?;
-        Ok(Self { input, most: self.most })
-    }
-}
-
-#[derive(Debug)]
-struct Depth {
-    most: u64,
-    /// Kept when the plan is reset for its next run.
-    runs: Arc<AtomicU64>,
 }
 
 impl Pass for Depth {
@@ -96,7 +68,7 @@ impl Pass for Depth {
     }
 
     fn renewed(&self) -> Self {
-        Self { most: self.most, runs: self.runs.clone() }
+        self.clone()
     }
 }
 

@@ -17,12 +17,13 @@ use datafusion::logical_expr::{
 };
 
 use crate::aggregate::call;
-use crate::barrier::{BarrierNode, JOINS_BETWEEN};
+use crate::barrier::{Barrier, JOINS_BETWEEN};
 use crate::expr::{LONG_CHAIN, binary, cast, equality_key_of, key_meeting_type};
 use crate::lower::{Lowerer, as_subquery};
 use crate::method::Method;
 use crate::names::{df_result, name_of};
 use crate::nodes;
+use crate::pass_node::PassNode;
 
 /// The column that numbers equal rows.
 const NUMBER: &str = "row_number";
@@ -34,7 +35,7 @@ impl Lowerer {
         let joined = self.join_of(join)?;
         self.outer_joins += usize::from(join.kind != JoinKind::Inner);
         let is_next = join.kind != JoinKind::Inner && self.outer_joins.is_multiple_of(JOINS_BETWEEN);
-        Ok(if is_next { BarrierNode::plan(joined) } else { joined })
+        if is_next { df_result(PassNode::plan(Barrier, joined)) } else { Ok(joined) }
     }
 
     fn join_of(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {

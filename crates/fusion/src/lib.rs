@@ -39,6 +39,7 @@ mod method;
 mod names;
 mod nodes;
 mod pass;
+mod pass_node;
 mod pools;
 mod projections;
 mod recursion;

@@ -19,16 +19,17 @@ use datafusion::logical_expr::logical_plan::{RecursiveQuery, Subquery};
 use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Operator as Op};
 
 use crate::barrier::JOINS_BETWEEN;
-use crate::depth::DepthNode;
+use crate::depth::Depth;
 use crate::expr::{LONG_CHAIN, Lowered, cast, equality_key_of, equals_bytewise, junction};
-use crate::measure::{MeasuredNode, Measurements};
+use crate::measure::{Measure, Measurements};
 use crate::method::Method;
 use crate::names::{df_result, name_of};
 use crate::nodes;
+use crate::pass_node::PassNode;
 use crate::results::ResultBytes;
 use crate::scan::SnapshotTable;
 use crate::shared::SharedNode;
-use crate::single::SingleRowNode;
+use crate::single::SingleRow;
 use crate::source::ScanSource;
 use crate::stop::Stop;
 use crate::udf::OrderKeyUdf;
@@ -153,10 +154,10 @@ impl Lowerer {
     pub(super) fn node(&mut self, node: &Node) -> Result<LogicalPlan, SqlError> {
         self.stop.check()?;
         let plan = self.operator(node)?;
-        Ok(match &self.measurements {
-            Some(measurements) => MeasuredNode::plan(plan, node.id, measurements.clone()),
-            None => plan,
-        })
+        match &self.measurements {
+            Some(measurements) => df_result(Measure::plan(plan, node.id, measurements.clone())),
+            None => Ok(plan),
+        }
     }
 
     fn operator(&mut self, node: &Node) -> Result<LogicalPlan, SqlError> {
@@ -225,7 +226,7 @@ impl Lowerer {
         let output = query.outputs[0];
         let column = self.column(output);
         let plan = nodes::project(plan, [column.expr.alias(name_of(output))])?;
-        let plan = SingleRowNode::plan(plan)?;
+        let plan = df_result(PassNode::plan(SingleRow, plan))?;
         self.before.insert(id, (df::Expr::ScalarSubquery(as_subquery(plan)), column.ty));
         Ok(())
     }
@@ -344,7 +345,7 @@ impl Lowerer {
             step = self.unseen(step, outputs, &keys)?;
             distinct = false;
         }
-        let step = DepthNode::plan(step, self.context.cte_max_recursion_depth);
+        let step = df_result(Depth::plan(step, self.context.cte_max_recursion_depth))?;
         let name = work_table_of(recursive.cte);
         let query = RecursiveQuery::try_new(name, Arc::new(seed), Arc::new(step), distinct);
         let plan = LogicalPlan::RecursiveQuery(df_result(query)?);
@@ -357,7 +358,7 @@ impl Lowerer {
         let key =
             |id: &ColumnId| equality_key_of(column(id), &self.columns()[*id].ty).alias(format!("k{}", id.0));
         let with_keys: Vec<_> = columns.iter().map(column).chain(columns.iter().map(key)).collect();
-        let unseen = keys.unseen(nodes::project(plan, with_keys)?, columns.len());
+        let unseen = df_result(keys.unseen(nodes::project(plan, with_keys)?, columns.len()))?;
         let shown: Vec<_> = columns.iter().map(column).collect();
         nodes::project(unseen, shown)
     }

@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use avocet_sql::relational::{Measured, NodeId};
-use datafusion::common::{DFSchemaRef, DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{self as df, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 
-use crate::pass::{Pass, PassExec};
+use crate::pass::Pass;
+use crate::pass_node::{LogicalPass, PassNode};
 use crate::pools::with_pool;
 
 /// What the nodes of a plan did.
@@ -69,89 +70,35 @@ impl Measurements {
     }
 }
 
-/// The logical node.
-#[derive(Clone, Debug)]
-pub struct MeasuredNode {
-    input: LogicalPlan,
-    id: NodeId,
-    measurements: Arc<Measurements>,
-}
-
-impl MeasuredNode {
-    pub fn plan(input: LogicalPlan, id: NodeId, measurements: Arc<Measurements>) -> LogicalPlan {
-        LogicalPlan::Extension(Extension { node: Arc::new(Self { input, id, measurements }) })
-    }
-
-    pub fn physical(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let (id, measurements) = (self.id, self.measurements.clone());
-        PassExec::plan(Measure { id, measurements }, input)
-    }
-}
-
-impl PartialEq for MeasuredNode {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id && self.input == other.input
-    }
-}
-
-impl Eq for MeasuredNode {}
-
-impl PartialOrd for MeasuredNode {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        if self == other { Some(std::cmp::Ordering::Equal) } else { None }
-    }
-}
-
-impl Hash for MeasuredNode {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.id.hash(state);
-        self.input.hash(state);
-    }
-}
-
-impl UserDefinedLogicalNodeCore for MeasuredNode {
-    fn name(&self) -> &str {
-        "Measured"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
-
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
-    }
-
-    fn expressions(&self) -> Vec<df::Expr> {
-        Vec::new()
-    }
-
-    fn prevent_predicate_push_down_columns(&self) -> std::collections::HashSet<String> {
-        Default::default()
-    }
-
-    fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
-        Some(vec![output_columns.to_vec()])
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        true
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Measured: {}", self.id.0)
-    }
-
-    fn with_exprs_and_inputs(&self, _: Vec<df::Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let input = inputs.pop().ok_or_else(|| DataFusionError::Internal("Measured without input".into()))?;
-        Ok(Self { input, id: self.id, measurements: self.measurements.clone() })
-    }
-}
-
 #[derive(Clone)]
 pub(super) struct Measure {
     id: NodeId,
     measurements: Arc<Measurements>,
+}
+
+impl Measure {
+    pub fn plan(input: LogicalPlan, id: NodeId, measurements: Arc<Measurements>) -> Result<LogicalPlan> {
+        PassNode::plan(Self { id, measurements }, input)
+    }
+}
+
+impl PartialEq for Measure {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Measure {}
+
+impl Hash for Measure {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl LogicalPass for Measure {
+    const NODE: &'static str = "Measured";
+    const IS_TRANSPARENT: bool = true;
 }
 
 impl fmt::Debug for Measure {

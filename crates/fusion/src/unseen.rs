@@ -7,23 +7,23 @@
 //!  step ─▶ columns, keys ─▶ unseen ─▶ columns ─┘
 //! ```
 
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::row::{RowConverter, SortField};
-use datafusion::common::{DFSchemaRef, DataFusionError, HashSet, Result};
+use datafusion::common::{HashSet, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{self as df, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use parking_lot::Mutex;
 
 use crate::pass::{Pass, PassExec};
+use crate::pass_node::{LogicalPass, PassNode};
 
 /// What a key takes in the set beside its bytes.
 const KEY_OVERHEAD: usize = 2 * size_of::<Box<[u8]>>();
@@ -34,78 +34,34 @@ pub struct Keys(Arc<Mutex<Option<Seen>>>);
 
 impl Keys {
     /// The logical node: of the input's rows those whose columns from `keys_at` on are new.
-    pub fn unseen(&self, input: LogicalPlan, keys_at: usize) -> LogicalPlan {
-        let node = UnseenNode { input, keys_at, keys: self.clone() };
-        LogicalPlan::Extension(Extension { node: Arc::new(node) })
+    pub fn unseen(&self, input: LogicalPlan, keys_at: usize) -> Result<LogicalPlan> {
+        PassNode::plan(Unseen { keys_at, keys: self.clone() }, input)
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct UnseenNode {
-    input: LogicalPlan,
+pub(super) struct Unseen {
     keys_at: usize,
+    /// Kept when the plan is reset for its next run.
     keys: Keys,
 }
 
-impl UnseenNode {
-    pub fn physical(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        PassExec::plan(Unseen { keys_at: self.keys_at, keys: self.keys.clone() }, input)
-    }
-}
-
-impl PartialEq for UnseenNode {
+impl PartialEq for Unseen {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.keys.0, &other.keys.0) && self.keys_at == other.keys_at && self.input == other.input
+        Arc::ptr_eq(&self.keys.0, &other.keys.0) && self.keys_at == other.keys_at
     }
 }
 
-impl Eq for UnseenNode {}
+impl Eq for Unseen {}
 
-impl PartialOrd for UnseenNode {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        if self == other { Some(std::cmp::Ordering::Equal) } else { None }
-    }
-}
-
-impl Hash for UnseenNode {
+impl Hash for Unseen {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.input.hash(state);
         self.keys_at.hash(state);
     }
 }
 
-impl UserDefinedLogicalNodeCore for UnseenNode {
-    fn name(&self) -> &str {
-        "Unseen"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
-
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
-    }
-
-    fn expressions(&self) -> Vec<df::Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Unseen: columns from {}", self.keys_at)
-    }
-
-    fn with_exprs_and_inputs(&self, _: Vec<df::Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let input = inputs.pop().ok_or_else(|| DataFusionError::Internal("Unseen without input".into()))?;
-        Ok(Self { input, keys_at: self.keys_at, keys: self.keys.clone() })
-    }
-}
-
-#[derive(Debug)]
-struct Unseen {
-    keys_at: usize,
-    /// Kept when the plan is reset for its next run.
-    keys: Keys,
+impl LogicalPass for Unseen {
+    const NODE: &'static str = "Unseen";
 }
 
 impl Pass for Unseen {
@@ -133,7 +89,7 @@ impl Pass for Unseen {
     }
 
     fn renewed(&self) -> Self {
-        Self { keys_at: self.keys_at, keys: self.keys.clone() }
+        self.clone()
     }
 }
 

@@ -406,9 +406,8 @@ impl Insert {
         let matched = rows.len() as u64;
         let mut outcome = Changes { matched, ..Changes::default() };
         for (n, sources) in rows.iter().enumerate() {
-            let left = (rows.len() - n) as u64;
             let given = NewRow { values: &[], beside: &[], number: n as u64 + 1 };
-            self.insert_row(sources, given, left, &mut generated, txn, run, scratch, &mut outcome)?;
+            self.insert_row(sources, given, matched, &mut generated, txn, run, scratch, &mut outcome)?;
         }
         outcome.last_insert_id = generated.first();
         Ok(Outcome::Changed(outcome))
@@ -476,17 +475,14 @@ impl Insert {
         let mut row = recycle(std::mem::take(&mut scratch.values));
         self.fill(sources, values, run, number, &mut row)?;
         generated.begin_row();
-        if let Some(column) = self.auto_increment {
-            generated.number(&self.table, column, &mut row[column], reserved, run.ctx)?;
-        }
         let rules = rules_of(&self.table)?;
         let how = self.computing(run.ctx, number);
         for (at, program) in rules.iter().flat_map(|rules| rules.generated()) {
             let column = &self.table.def.columns[*at];
             row[*at] = computed_value(program, column, &&row[..], how)?;
         }
-        for (value, column) in row.iter().zip(&self.table.def.columns) {
-            if value.is_null() && !column.nullable {
+        for (at, (value, column)) in row.iter().zip(&self.table.def.columns).enumerate() {
+            if value.is_null() && !column.nullable && self.auto_increment != Some(at) {
                 return Err(store_error(&StoreError::null_in(&column.ty), &column.name, number));
             }
         }
@@ -501,6 +497,10 @@ impl Insert {
             generated.give_back();
             scratch.values = recycle(row);
             return Ok(());
+        }
+        // Neither a CHECK nor a generated column reads it: rows that are refused take no number.
+        if let Some(column) = self.auto_increment {
+            generated.number(&self.table, column, &mut row[column], reserved, run.ctx)?;
         }
         let new = NewRow { values: &row, beside, number };
         let (read, lookups) = (&mut scratch.levels[0].read, &mut scratch.lookups);

@@ -588,6 +588,7 @@ fn convert_context(ctx: &EvalContext) -> ConvertContext {
 /// Notes that a value was changed to fit its column; `row` counts from 1.
 #[cold]
 fn note_stored(ctx: &EvalContext, problem: &StoreError, column: &str, row: u64) {
-    let (errno, message) = problem.warning(column, row, ctx.sql_mode.is_strict());
-    ctx.push_warning(Warning { errno, message, note: problem.is_note() });
+    for (errno, message, note) in problem.warnings(column, row, ctx.sql_mode.is_strict()) {
+        ctx.push_warning(Warning { errno, message, note });
+    }
 }

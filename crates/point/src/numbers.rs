@@ -12,6 +12,8 @@ pub struct Generated {
     left: u64,
     /// How often numbers were reserved.
     reservations: u32,
+    /// How many rows are expected to come, this one included, since the last time that none was.
+    expected: u64,
     /// The row's that is being inserted.
     own: Option<u64>,
     /// The first one of a row that was inserted.
@@ -59,9 +61,22 @@ impl Generated {
         }
     }
 
-    /// Gives a row its AUTO_INCREMENT value, or notes the one that it has. If there is none left, one is reserved for each of
-    /// `rows`.
+    /// Gives a row its AUTO_INCREMENT value, or notes the one that it has. If there is none left, one is reserved for each row that
+    /// is expected. As InnoDB counts them, these are `rows` when the first one is asked for, less those that came since.
     pub fn number(
+        &mut self,
+        table: &TableHandle,
+        column: usize,
+        value: &mut Datum<'_>,
+        rows: u64,
+        ctx: &EvalContext,
+    ) -> Result<(), SqlError> {
+        let numbered = self.number_row(table, column, value, rows, ctx);
+        self.expected = self.expected.saturating_sub(1);
+        numbered
+    }
+
+    fn number_row(
         &mut self,
         table: &TableHandle,
         column: usize,
@@ -84,8 +99,11 @@ impl Generated {
             _ => return Ok(()),
         }
         if self.left == 0 {
-            self.next = table.reserve_auto_increment(rows);
-            self.left = rows;
+            if self.expected == 0 {
+                self.expected = rows;
+            }
+            self.next = table.reserve_auto_increment(self.expected);
+            self.left = self.expected;
             self.reservations += 1;
         }
         let ty = &table.def.columns[column].ty;

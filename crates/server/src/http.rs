@@ -211,6 +211,7 @@ impl<F: SessionFactory> Client<'_, F> {
             multi_statements: false,
             interactive: false,
             collation: Collation::DEFAULT.0,
+            cipher: String::new(),
             interrupt: registration.interrupt.clone(),
             connections: server.registry.clone(),
         })

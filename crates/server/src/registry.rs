@@ -12,7 +12,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::transport::{Line, Stall};
+use crate::transport::{Line, Stall, Traffic};
 
 /// So much of a statement is kept for SHOW PROCESSLIST.
 const SHOWN_TEXT: usize = 1024;
@@ -102,6 +102,11 @@ impl Entry {
     }
 
     /// From now on the client is watched on its stream: whether it is still there, and how long it takes.
+    fn traffic(&self) -> Traffic {
+        let line = self.state.lock().line.upgrade();
+        line.map_or(Traffic::default(), |line| line.lock().traffic)
+    }
+
     pub fn watch(&self, line: &Arc<Mutex<Line>>) {
         self.state.lock().line = Arc::downgrade(line);
     }
@@ -223,6 +228,8 @@ struct Connected {
     attempts: u64,
     refused: u64,
     most_admitted: usize,
+    /// Of the connections that have ended.
+    traffic: Traffic,
 }
 
 impl Default for Registry {
@@ -236,6 +243,7 @@ impl Default for Registry {
                 attempts: 0,
                 refused: 0,
                 most_admitted: 0,
+                traffic: Traffic::default(),
             }),
             started: Instant::now(),
             clock: Arc::default(),
@@ -423,18 +431,22 @@ impl Connections for Registry {
     }
 
     fn totals(&self) -> ConnectionTotals {
-        let mut running = 0;
+        let (mut running, mut traffic) = (0, Traffic::default());
         self.each(|entry| {
             running += u64::from(!matches!(entry.state.lock().activity, Activity::Sleep | Activity::Connect));
+            traffic.add(entry.traffic());
         });
         let connected = self.connections.lock();
         let Connected { attempts, refused, .. } = *connected;
+        traffic.add(connected.traffic);
         ConnectionTotals {
             attempts,
             refused,
             most: connected.most_admitted as u64,
             connected: connected.admitted as u64,
             running,
+            received: traffic.received,
+            sent: traffic.sent,
         }
     }
 
@@ -467,7 +479,9 @@ impl std::ops::Deref for Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        let traffic = self.entry.traffic();
         let mut connected = self.registry.connections.lock();
+        connected.traffic.add(traffic);
         connected.by_id.remove(&self.entry.id);
         connected.signing_in.remove(&self.entry.id);
         let was_admitted = self.entry.admitted.load(Ordering::Relaxed);

@@ -104,15 +104,30 @@ pub enum Stall {
     Writing,
 }
 
+/// Bytes that came and went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    pub received: u64,
+    pub sent: u64,
+}
+
+impl Traffic {
+    pub fn add(&mut self, other: Self) {
+        self.received += other.received;
+        self.sent += other.sent;
+    }
+}
+
 /// A stream, and since when it stands still. One task uses it; the registry looks at it from time to time.
 pub struct Line {
     pub transport: Transport,
+    pub traffic: Traffic,
     stalled: Option<(Stall, Instant)>,
 }
 
 impl Line {
     pub fn new(transport: Transport) -> Self {
-        Self { transport, stalled: None }
+        Self { transport, traffic: Traffic::default(), stalled: None }
     }
 
     /// What the client has not done for how long.
@@ -136,7 +151,9 @@ impl Line {
         buf: &mut ReadBuf<'_>,
         between_packets: bool,
     ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
         let polled = self.transport.poll_read(cx, buf);
+        self.traffic.received += (buf.filled().len() - before) as u64;
         if !between_packets || self.stalled.is_some() {
             self.note(Stall::Reading, false, polled.is_pending() && !between_packets);
         }
@@ -167,6 +184,7 @@ impl Line {
             }
         };
         if written > 0 {
+            self.traffic.sent += written as u64;
             out.consume(written);
         }
         result

@@ -97,7 +97,8 @@ impl Session {
             if info_schema::is_virtual(database)
                 && let Some(table) = info_schema::table(database, name)
             {
-                virtual_rows.push(VirtualRows { rows: self.virtual_rows(database, name)?, table });
+                let rows = self.virtual_rows(database, name, info_schema::only_of(bound, &table))?;
+                virtual_rows.push(VirtualRows { rows, table });
             }
         }
         Ok(Arc::new(EngineSource { reader: plain, newest: locked, tables, virtual_rows }))

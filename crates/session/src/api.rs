@@ -184,6 +184,8 @@ pub struct SessionInfo {
     pub interactive: bool,
     /// Collation id that the client asked for; sets the character_set_* and collation_connection variables.
     pub collation: u16,
+    /// The cipher of TLS, as OpenSSL calls it; empty without.
+    pub cipher: String,
     pub interrupt: Arc<Interrupt>,
     pub connections: Arc<dyn Connections>,
 }
@@ -241,6 +243,9 @@ pub struct ConnectionTotals {
     /// Signed in now, and those of them that run a statement.
     pub connected: u64,
     pub running: u64,
+    /// Bytes that clients sent, and that they were sent.
+    pub received: u64,
+    pub sent: u64,
 }
 
 /// A row of SHOW PROCESSLIST.

@@ -7,9 +7,9 @@
 use std::fmt::Display;
 
 use avocet_sql::bind::unsupported;
-use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::error::SqlError;
 
-use super::state::{Level, Session};
+use super::state::Session;
 
 /// For a statement that assigns, and is no statement of rows that are seen to one after the other.
 pub(super) fn not_assigning(reason: impl Display) -> SqlError {
@@ -27,17 +27,5 @@ impl Session {
             self.user_variables.insert(name, value, self.settings.time_zone)?;
         }
         result
-    }
-
-    /// A warning for each assignment in the text of the statement, once.
-    pub(super) fn warn_of_assignments(&mut self) {
-        let advice = "'SET variable=expression, ...', or 'SELECT expression(s) INTO variables(s)'";
-        for _ in 0..std::mem::take(&mut self.assignments) {
-            let error = ErrorCode::WARN_DEPRECATED_SYNTAX.because(format!(
-                "Setting user variables within expressions is deprecated and will be removed in a future release. Consider \
-                 alternatives: {advice}."
-            ));
-            self.warn(Level::Warning, error.errno, error.message);
-        }
     }
 }

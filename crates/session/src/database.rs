@@ -165,6 +165,7 @@ impl Database {
                 multi_statements: true,
                 interactive: false,
                 collation: Collation::DEFAULT.0,
+                cipher: String::new(),
                 interrupt: Arc::default(),
                 connections: Arc::new(NoConnections),
             },

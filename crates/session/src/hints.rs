@@ -125,7 +125,6 @@ impl Session {
         if let Some(hinted) = &self.hinted {
             self.conditions.extend_from_slice(&hinted.conditions);
         }
-        self.warn_of_assignments();
-        self.warn_of_inserted_values();
+        self.warn_of_deprecated();
     }
 }

@@ -7,6 +7,7 @@ mod collations;
 mod digests;
 mod grants;
 mod innodb;
+mod only;
 mod own;
 mod partitions;
 mod performance;
@@ -25,11 +26,12 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
 use avocet_types::{Collation, Value};
 
-use super::output::Rowset;
+use super::output::{Only, Rowset};
 use super::schemas::{MYSQL, OWN, PERFORMANCE, SYS};
 use super::state::Session;
 
 pub(super) use super::schemas::{NAME, SCHEMAS, is_digest_summary, is_open, is_schema, is_virtual};
+pub(super) use only::only_of;
 pub(super) use tables::status_of;
 pub(super) use views::type_of;
 
@@ -130,10 +132,15 @@ pub(super) fn names(schema: &str) -> impl Iterator<Item = &'static str> {
 
 impl Session {
     /// The rows of a table of a schema, as of now.
-    pub(super) fn virtual_rows(&self, schema: &str, name: &str) -> Result<Vec<Vec<Value>>, SqlError> {
+    pub(super) fn virtual_rows(
+        &self,
+        schema: &str,
+        name: &str,
+        only: Only,
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
         let table = find(schema, name).ok_or_else(|| ErrorCode::UNKNOWN_TABLE.with(&[&name, &schema]))?;
         let columns = table.def.columns.iter().map(|column| (column.name.clone(), column.ty)).collect();
-        let mut rows = Rowset { name: NAME, columns, rows: Vec::new() };
+        let mut rows = Rowset { name: NAME, columns, rows: Vec::new(), only };
         (table.fill)(self, &mut rows);
         Ok(rows.rows)
     }

@@ -25,6 +25,22 @@ pub(super) struct Rowset {
     pub name: &'static str,
     pub columns: Vec<(String, SqlType)>,
     pub rows: Vec<Vec<Value>>,
+    pub only: Only,
+}
+
+/// The tables whose rows a query of the catalog wants, as far as its conditions say: others need not be made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Only {
+    pub database: Option<Box<str>>,
+    pub table: Option<Box<str>>,
+}
+
+impl Only {
+    pub fn wants(&self, table: &TableDef) -> bool {
+        let is =
+            |wanted: &Option<Box<str>>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+        is(&self.table, &table.name) && is(&self.database, &table.database)
+    }
 }
 
 pub(super) fn text(value: impl Into<String>) -> Value {
@@ -50,7 +66,7 @@ pub(super) const COUNT: SqlType = SqlType::BIGINT_UNSIGNED;
 impl Rowset {
     pub fn new(name: &'static str, columns: &[(&str, SqlType)]) -> Self {
         let columns = columns.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect();
-        Self { name, columns, rows: Vec::new() }
+        Self { name, columns, rows: Vec::new(), only: Only::default() }
     }
 
     pub fn push(&mut self, row: Vec<Value>) {
@@ -202,10 +218,11 @@ fn flags_of(table: &TableDef, position: usize) -> ColumnFlags {
         zerofill: def.zerofill,
         ..ColumnFlags::default()
     };
+    let primary = table.shown_primary_key().map(|index| index.id);
     for index in &table.indexes {
         let Some(at) = index.parts.iter().position(|part| part.column == position) else { continue };
         match index.kind {
-            IndexKind::Primary => flags.primary_key = true,
+            _ if Some(index.id) == primary => flags.primary_key = true,
             IndexKind::Unique if index.parts.len() == 1 => flags.unique_key = true,
             _ if at == 0 => flags.multiple_key = true,
             _ => {}

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use avocet_engine::{Catalog, Engine};
 use avocet_point::{NotPoint, PointPlan, ReadAs};
+use avocet_sql::parse::deprecated::Deprecated;
 use avocet_sql::parse::digest::Slot;
 use avocet_sql::plan::BoundQuery;
 use avocet_types::schema::TableDef;
@@ -62,8 +63,8 @@ pub(super) struct CachedPlan {
     pub query: Option<Box<KeptQuery>>,
     /// What an account needs to run it.
     pub needs: Box<[Need]>,
-    /// How often VALUES() stands behind ON DUPLICATE KEY UPDATE.
-    pub inserted_values: u32,
+    /// The deprecated syntax of its text.
+    pub deprecated: Box<[Deprecated]>,
     /// Where the statements that run on it are counted.
     pub summary: OfPlan,
     used: AtomicBool,
@@ -86,7 +87,7 @@ impl CachedPlan {
         pinned: Box<[(usize, Box<[u8]>)]>,
         plan: Result<PointPlan, NotPoint>,
         query: Option<Box<KeptQuery>>,
-        (needs, inserted_values): (Box<[Need]>, u32),
+        (needs, deprecated): (Box<[Need]>, Box<[Deprecated]>),
     ) -> Self {
         Self {
             key: wanted.key.into(),
@@ -95,7 +96,7 @@ impl CachedPlan {
             plan,
             query,
             needs,
-            inserted_values,
+            deprecated,
             summary: OfPlan::default(),
             used: AtomicBool::new(false),
         }
@@ -262,7 +263,7 @@ mod tests {
             [].into(),
             Err(NotPoint::because("of the test")),
             None,
-            ([].into(), 0),
+            ([].into(), [].into()),
         ))
     }
 

@@ -13,6 +13,7 @@ use avocet_point::{
     Refusal, Run, Verb,
 };
 use avocet_sql::facts::StatementFacts;
+use avocet_sql::parse::deprecated::Deprecated;
 use avocet_sql::parse::statement::{Insert, StatementKind};
 use avocet_sql::plan::BoundQuery;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -21,7 +22,6 @@ use avocet_types::{Datum, SqlType};
 
 use super::candidate::{Candidate, count_of};
 use super::counters::Counter;
-use super::deprecated::inserted_values;
 use super::held::TextSize;
 use super::output::columns_of;
 use super::plan_cache::{CachedPlan, KeptQuery, Wanted};
@@ -145,6 +145,7 @@ impl Session {
         &mut self,
         candidate: &Candidate<'_>,
         own: &StatementKind,
+        deprecated: &[Deprecated],
     ) -> Option<(u64, Arc<CachedPlan>)> {
         let catalog = self.catalog();
         let mut key = Vec::new();
@@ -173,7 +174,7 @@ impl Session {
         };
         let pinned = slots.iter().enumerate().filter(|(at, _)| !free[*at]);
         let pinned = pinned.map(|(at, slot)| (at, slot.span.bytes(source.as_bytes()).into())).collect();
-        let of_statement = (self.needs_of(own), inserted_values(own));
+        let of_statement = (self.needs_of(own), deprecated.into());
         let plan = Arc::new(CachedPlan::new(&wanted, pinned, plan, query, of_statement));
         self.shared.counters.add(Counter::PlansCompiled);
         // A session's own tables must not outlive it.

@@ -13,7 +13,6 @@ use avocet_types::{Datum, SqlType, Value};
 
 use super::api::{Prepared, StatementId};
 use super::counters::Counter;
-use super::deprecated::inserted_values;
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::columns_of;
 use super::prepared_statement::{CountedStatement, ParamsFrom, PreparedStatement, Resolved};
@@ -52,11 +51,9 @@ impl Session {
             _ if statement.reads_counts => return Err(ErrorCode::UNSUPPORTED_PS.with(&[])),
             _ => {}
         }
-        self.assignments = statement.assignments;
-        self.warn_of_assignments();
-        self.inserted_values = inserted_values(&statement.kind);
-        self.warn_of_inserted_values();
-        self.inserted_values = 0;
+        self.deprecated.extend_from_slice(&statement.deprecated);
+        self.warn_of_deprecated();
+        self.deprecated.clear();
         let counted = CountedStatement::new(&self.shared)?;
         self.begin_hints(statement.hints.as_deref());
         let resolved = Resolved::of(&self.settings);
@@ -184,8 +181,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
         if let Some(candidate) = statement.candidate(params).filter(|_| self.takes_point_path())
-            && let Some((hash, plan)) =
-                self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
+            && let Some((hash, plan)) = self
+                .take_plan(&candidate)
+                .or_else(|| self.compile_plan(&candidate, &statement.kind, &statement.deprecated))
         {
             let result = self.try_plan(&plan, params, sink).await;
             self.give_plan(hash, plan);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use avocet_sql::facts::StatementFacts;
+use avocet_sql::parse::deprecated::Deprecated;
 use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_sql::parse::hints::Hints;
 use avocet_sql::parse::statement::{Statement, StatementKind};
@@ -32,6 +33,8 @@ pub(super) struct PreparedStatement {
     pub height: u32,
     /// Its expressions assign to user variables.
     pub assigns: bool,
+    /// What those who run it as text are warned of.
+    pub deprecated: Box<[Deprecated]>,
     /// Which parameters are operands of arithmetic.
     numbers: Box<[usize]>,
     /// Which parameters are a LIMIT or an OFFSET.
@@ -141,7 +144,8 @@ impl PreparedStatement {
             hints: statement.hints,
             params: statement.params as usize,
             height: statement.height,
-            assigns: statement.assignments > 0,
+            assigns: statement.assigns,
+            deprecated: statement.deprecated,
             numbers,
             limits: statement.limit_params.iter().map(|at| *at as usize).collect(),
             _counted: counted,

@@ -15,7 +15,6 @@ use avocet_types::{Collation, Datum, SqlType};
 use super::api::{DumpFrom, Dumping, Prepared, Replica, Routing, SqlSession, StatementId, Timeouts};
 use super::candidate::Candidate;
 use super::counters::Counter;
-use super::deprecated::inserted_values;
 use super::held::{Held, STATEMENT, TextSize};
 use super::output::table_column;
 use super::plan_cache::CachedPlan;
@@ -338,7 +337,7 @@ impl Session {
             return Box::pin(self.execute_hinted(sql, statement, candidate, sink)).await;
         }
         if let ([statement], Some(candidate), false) = (&*statements, candidate, known)
-            && let Some((hash, plan)) = self.compile_plan(&candidate, &statement.kind)
+            && let Some((hash, plan)) = self.compile_plan(&candidate, &statement.kind, &statement.deprecated)
         {
             let result = self.run_plan_of_text(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
@@ -360,9 +359,12 @@ impl Session {
         params: &[Datum<'_>],
         sink: &mut dyn ResultSink,
     ) -> Result<bool, SqlError> {
-        self.inserted_values = plan.inserted_values;
+        if plan.deprecated.is_empty() {
+            return self.run_plan(plan, sql, params, sink).await;
+        }
+        self.deprecated.extend_from_slice(&plan.deprecated);
         let result = self.run_plan(plan, sql, params, sink).await;
-        self.inserted_values = 0;
+        self.deprecated.clear();
         result
     }
 
@@ -376,8 +378,9 @@ impl Session {
     ) -> Result<(), SqlError> {
         self.begin_hints(statement.hints.as_deref());
         if let Some(candidate) = candidate.filter(|_| self.takes_point_path())
-            && let Some((hash, plan)) =
-                self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind))
+            && let Some((hash, plan)) = self
+                .take_plan(&candidate)
+                .or_else(|| self.compile_plan(&candidate, &statement.kind, &statement.deprecated))
         {
             let result = self.run_plan_of_text(&plan, sql, candidate.values, sink).await;
             self.give_plan(hash, plan);
@@ -421,11 +424,12 @@ impl Session {
             if self.hinted.is_none() {
                 self.begin_hints(statement.hints.as_deref());
             }
-            (self.assigns, self.assignments) = (statement.assignments > 0, statement.assignments);
-            self.inserted_values = inserted_values(&statement.kind);
+            self.assigns = statement.assigns;
+            self.deprecated.extend_from_slice(&statement.deprecated);
             self.part_of_text = Some(statement.span);
             let result = self.run(&statement.kind, &text, sink).await;
-            (self.assigns, self.assignments, self.inserted_values) = (false, 0, 0);
+            self.assigns = false;
+            self.deprecated.clear();
             self.end_hints();
             if result.is_err() {
                 self.more_results = false;
@@ -478,7 +482,9 @@ impl Session {
         let Some(candidate) = statement.candidate(params).filter(|_| self.takes_point_path()) else {
             return Ok(false);
         };
-        let kept = self.take_plan(&candidate).or_else(|| self.compile_plan(&candidate, &statement.kind));
+        let kept = self
+            .take_plan(&candidate)
+            .or_else(|| self.compile_plan(&candidate, &statement.kind, &statement.deprecated));
         let Some((hash, plan)) = kept else { return Ok(false) };
         let result = self.run_plan(&plan, &statement.source, params, sink).await;
         self.give_plan(hash, plan);

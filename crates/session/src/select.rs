@@ -246,7 +246,8 @@ impl Session {
     /// The rows of the server's own tables that a query reads, as of now.
     pub(super) fn own_rows_of(&self, bound: &BoundQuery) -> Result<Vec<GivenRows>, SqlError> {
         let rows = |table: Arc<TableDef>| {
-            let rows = self.virtual_rows(&table.database, &table.name)?;
+            let rows =
+                self.virtual_rows(&table.database, &table.name, info_schema::only_of(bound, &table))?;
             Ok(GivenRows { table: table.id, rows })
         };
         own_tables_of(bound).map(rows).collect()

@@ -102,6 +102,7 @@ impl Session {
         variable.check_set(scope)?;
         let global =
             matches!(scope, VariableScope::Global | VariableScope::Persist | VariableScope::PersistOnly);
+        let is_default = value.is_none();
         let value = match value {
             Some((given, _)) => {
                 let (value, clipped) = variable.accept(&given)?;
@@ -111,6 +112,11 @@ impl Session {
                 {
                     let error = ErrorCode::SQL_MODE_MERGED.with(&[]);
                     self.warn(Level::Warning, error.errno, error.message);
+                }
+                self.warn_of_value(variable, Some(&given));
+                if let ("timestamp", Datum::Double(seconds @ ..0.0)) = (variable.name, &value) {
+                    let message = format!("Truncated incorrect {name} value: '{seconds}'");
+                    self.warn(Level::Warning, 1292, message);
                 }
                 if clipped {
                     let given = match given {
@@ -126,6 +132,9 @@ impl Session {
             None if global || variable.scope == Scope::Session => variable.parse_text(variable.default)?,
             None => self.variables.globals.get(position),
         };
+        if is_default {
+            self.warn_of_value(variable, None);
+        }
         match scope {
             VariableScope::PersistOnly => return self.persist(position, &value),
             // What it is when all is set is persisted.

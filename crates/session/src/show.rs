@@ -299,10 +299,11 @@ pub(super) const SPATIAL_PART: u64 = 32;
 /// `PRI`, `UNI`, `MUL` or nothing, as SHOW COLUMNS and information_schema say it.
 pub(super) fn key_of(table: &TableDef, column: usize) -> &'static str {
     let mut key = "";
+    let primary = table.shown_primary_key().map(|index| index.id);
     for index in &table.indexes {
         let Some(at) = index.parts.iter().position(|part| part.column == column) else { continue };
         match index.kind {
-            IndexKind::Primary => return "PRI",
+            _ if Some(index.id) == primary => return "PRI",
             IndexKind::Unique if index.parts.len() == 1 => key = "UNI",
             _ if at == 0 && key.is_empty() => key = "MUL",
             _ => {}

@@ -8,6 +8,7 @@ use avocet_channel::Status;
 use avocet_engine::{AccountId, BackupLock, Catalog, Privileges, StatementMark, Txn};
 use avocet_point::PointScratch;
 use avocet_sql::parse::ast::Span;
+use avocet_sql::parse::deprecated::Deprecated;
 use avocet_sql::parse::statement::IsolationLevel;
 use avocet_types::convert::ConvertContext;
 use avocet_types::error::{ErrorCode, SqlError};
@@ -132,10 +133,8 @@ pub struct Session {
     left_settings: bool,
     /// Expressions of the running statement assign to user variables.
     pub(super) assigns: bool,
-    /// How often those of its text do, as far as nobody was warned of it.
-    pub(super) assignments: u32,
-    /// How often its text has VALUES() behind ON DUPLICATE KEY UPDATE.
-    pub(super) inserted_values: u32,
+    /// The deprecated syntax of its text; none of a statement that was prepared.
+    pub(super) deprecated: Vec<Deprecated>,
     /// Variables that changed since the last reply, of those that the client wants to be told of.
     pub(super) changed_variables: Vec<usize>,
     /// What the account may do, as of the last statement.
@@ -215,8 +214,7 @@ impl Session {
             left_database: None,
             left_settings: false,
             assigns: false,
-            assignments: 0,
-            inserted_values: 0,
+            deprecated: Vec::new(),
             changed_variables: Vec::new(),
             access,
             locked: None,

@@ -1,5 +1,7 @@
 //! SHOW STATUS: the counters of statements, memory, log and locks.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::api::Connections;
 use super::replication::ReplicaStatus;
 use super::shared::Shared;
@@ -32,6 +34,13 @@ impl Shared {
             ("Max_used_connections", totals.most.to_string()),
             ("Threads_connected", totals.connected.to_string()),
             ("Threads_running", totals.running.to_string()),
+            ("Bytes_received", totals.received.to_string()),
+            ("Bytes_sent", totals.sent.to_string()),
+            ("Threads_created", totals.attempts.to_string()),
+            ("Queries", self.counters.get("Questions").to_string()),
+            ("Uptime_since_flush_status", self.counters.uptime().as_secs().to_string()),
+            ("Prepared_stmt_count", self.prepared.load(Relaxed).to_string()),
+            ("Open_tables", self.engine.catalog().tables().count().to_string()),
         ]);
         list.extend([
             ("Avocet_held_threads", connections.held_threads().to_string()),

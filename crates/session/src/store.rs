@@ -64,9 +64,9 @@ impl Session {
 
     #[cold]
     fn warn_stored(&mut self, problem: &StoreError, column: &ColumnDef, row: u64) {
-        let level = if problem.is_note() { Level::Note } else { Level::Warning };
-        let (errno, message) = problem.warning(&column.name, row, self.context.sql_mode.is_strict());
-        self.warn(level, errno, message);
+        for (errno, message, note) in problem.warnings(&column.name, row, self.context.sql_mode.is_strict()) {
+            self.warn(if note { Level::Note } else { Level::Warning }, errno, message);
+        }
     }
 
     /// What a column gets that the statement gives no value. `warns`: of one that has no default. An expression is NULL: it is

@@ -334,7 +334,7 @@ impl Session {
     pub(super) fn recover_dropped(&mut self) {
         self.leave_prepared();
         self.end_hints();
-        self.inserted_values = 0;
+        self.deprecated.clear();
         if std::mem::take(&mut self.in_flight) {
             self.rollback();
         }

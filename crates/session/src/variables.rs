@@ -120,6 +120,8 @@ pub(super) struct Variable {
     pub session: SessionUse,
 }
 
+/// MySQL takes no time from here on.
+const LAST_TIMESTAMP: f64 = 32_536_771_199.0;
 const UTF8MB4_COLLATION: &str = "default_collation_for_utf8mb4";
 
 /// The value of each variable, by its position in [`VARIABLES`].
@@ -309,6 +311,8 @@ impl Variable {
             (_, Datum::UInt(v)) => v.to_string(),
             (_, Datum::Double(v)) => format!("{v:.6}"),
             (_, Datum::Str(v)) => v.to_string(),
+            // What is not set is no folder here, and '' is any.
+            (Kind::NullableText, Datum::Null) if self.name == "secure_file_priv" => "NULL".into(),
             _ => String::new(),
         }
     }
@@ -362,6 +366,14 @@ impl Variable {
                 name if name.starts_with("utf8mb4_uca1400_") => Ok(()),
                 _ => Err(ErrorCode::INVALID_DEFAULT_UTF8MB4_COLLATION.with(&[&name])),
             };
+        }
+        if let ("timestamp", Datum::Double(seconds)) = (self.name, value)
+            && *seconds > 0.0
+            && !(1.0..LAST_TIMESTAMP).contains(seconds)
+        {
+            let mut shown = Vec::new();
+            avocet_types::number::write_f64(*seconds, &mut shown);
+            return Err(self.wrong_value(&String::from_utf8_lossy(&shown)));
         }
         let Effect::OnlyDefault = self.effect else { return Ok(()) };
         let default = self.parse_text(self.default)?;

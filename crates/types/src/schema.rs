@@ -421,14 +421,18 @@ impl TableDef {
     /// The column that MySQL also knows as `_rowid`: the only one of the primary key, or without that of the first unique key
     /// that has no NULLs, if its values are integers.
     pub fn rowid_column(&self) -> Option<usize> {
+        let [part] = &self.shown_primary_key()?.parts[..] else { return None };
+        let ty = &self.columns[part.column].ty;
+        (ty.is_integer() || matches!(ty, SqlType::Bit { .. })).then_some(part.column)
+    }
+
+    /// The primary key, or what MySQL shows as one: the first unique key of whole columns that have no NULLs.
+    pub fn shown_primary_key(&self) -> Option<&IndexDef> {
         let is_whole = |part: &IndexPart| part.prefix_len.is_none() && !self.columns[part.column].nullable;
         let stands_for_primary = |index: &&IndexDef| {
             index.kind == IndexKind::Unique && !self.is_functional(index) && index.parts.iter().all(is_whole)
         };
-        let key = self.primary_key().or_else(|| self.indexes.iter().find(stands_for_primary))?;
-        let [part] = &key.parts[..] else { return None };
-        let ty = &self.columns[part.column].ty;
-        (ty.is_integer() || matches!(ty, SqlType::Bit { .. })).then_some(part.column)
+        self.primary_key().or_else(|| self.indexes.iter().find(stands_for_primary))
     }
 
     /// A column by its name, or as `_rowid`.

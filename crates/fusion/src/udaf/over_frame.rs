@@ -75,6 +75,11 @@ impl AggregateUDFImpl for OverFrame {
         Ok(Box::new(Running::new(self.fold)))
     }
 
+    /// Of a frame without rows.
+    fn default_value(&self, _: &DataType) -> Result<ScalarValue> {
+        Ok(Running::new(self.fold).result())
+    }
+
     fn create_sliding_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(Frame { fold: self.fold, rows: VecDeque::new() }))
     }

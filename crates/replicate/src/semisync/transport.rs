@@ -1,5 +1,6 @@
 //! Bytes to the source and back, in clear or under TLS, read by one thread while another writes.
 
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -10,11 +11,8 @@ use mysql::SslOpts;
 use mysql_common::packets::SemiSyncAckPacket;
 use mysql_common::proto::MySerialize;
 use parking_lot::Mutex;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::state::LogPlace;
 
@@ -133,64 +131,19 @@ pub fn framed(number: u8, payload: &[u8]) -> Vec<u8> {
 
 /// What the options of the other connections say.
 fn config(options: &SslOpts) -> io::Result<ClientConfig> {
-    let provider = ring::default_provider();
-    let builder = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?;
-    if options.accept_invalid_certs() {
-        let any = Arc::new(AnyCertificate(provider));
-        return Ok(builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth());
-    }
-    let path = options.root_cert_path().ok_or_else(|| io::Error::other("no authorities are named"))?;
-    Ok(builder.with_root_certificates(roots(path)?).with_no_client_auth())
+    let authorities = match options.accept_invalid_certs() {
+        true => None,
+        false => {
+            let path =
+                options.root_cert_path().ok_or_else(|| io::Error::other("no authorities are named"))?;
+            Some(roots(path)?)
+        }
+    };
+    avocet_tls::client_config(authorities).map_err(io::Error::other)
 }
 
 fn roots(path: &Path) -> io::Result<RootCertStore> {
     let bad = |why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", path.display()));
-    let mut roots = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| bad(&error))?;
-        roots.add(certificate).map_err(|error| bad(&error))?;
-    }
-    Ok(roots)
-}
-
-/// Takes any certificate, as `--source-ssl-mode` says; that its owner has the key is checked.
-#[derive(Debug)]
-struct AnyCertificate(CryptoProvider);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    let text = fs::read(path).map_err(|error| bad(&error))?;
+    avocet_tls::authorities(&text).map_err(|error| bad(&error))
 }

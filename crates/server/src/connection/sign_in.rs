@@ -84,7 +84,8 @@ pub(super) async fn sign_in<F: SessionFactory>(
         let more = usize::from(shared.factory.is_administrator(&identity.account));
         let max = shared.factory.max_connections().saturating_add(more);
         shared.registry.admit(&registration, max).map_err(Refusal::Error)?;
-        let info = session_info(&shared, &registration, peer, &identity);
+        let cipher = wire.tls_peer().map_or_else(String::new, |peer| peer.cipher);
+        let info = session_info(&shared, &registration, peer, &identity, cipher);
         let session = shared.factory.open(info.clone()).map_err(Refusal::Error)?;
         Ok((identity, info, session))
     });
@@ -184,6 +185,7 @@ fn session_info<F: SessionFactory>(
     registration: &Registration,
     peer: Peer,
     identity: &Identity,
+    cipher: String,
 ) -> SessionInfo {
     let has = |flag| identity.hello.capabilities.contains(flag);
     SessionInfo {
@@ -195,6 +197,7 @@ fn session_info<F: SessionFactory>(
         multi_statements: has(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         interactive: has(CapabilityFlags::CLIENT_INTERACTIVE),
         collation: u16::from(identity.hello.collation),
+        cipher,
         interrupt: registration.interrupt.clone(),
         connections: shared.registry.clone(),
     }

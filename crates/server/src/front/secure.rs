@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
 use crate::files::{self, FileError};
@@ -24,45 +21,6 @@ pub struct SourceTls {
     pub authorities: Option<PathBuf>,
 }
 
-/// Takes any certificate; that its owner has the key is checked.
-#[derive(Debug)]
-struct AnyCertificate(CryptoProvider);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
 /// What connects to the source under TLS.
 ///
 /// # Errors
@@ -72,18 +30,8 @@ pub fn connector(tls: &SourceTls) -> Result<TlsConnector, FileError> {
 }
 
 fn config(tls: &SourceTls) -> Result<ClientConfig, FileError> {
-    let provider = ring::default_provider();
-    let own = |error: Error| FileError::bad(Path::new("TLS"), &error);
-    let builder = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
-        .with_safe_default_protocol_versions()
-        .map_err(own)?;
-    Ok(match &tls.authorities {
-        Some(path) => builder.with_root_certificates(roots(path)?).with_no_client_auth(),
-        None => {
-            let any = Arc::new(AnyCertificate(provider));
-            builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
-        }
-    })
+    let roots = tls.authorities.as_deref().map(roots).transpose()?;
+    avocet_tls::client_config(roots).map_err(|error| FileError::bad(Path::new("TLS"), &error))
 }
 
 /// The same for peers. Sessions are kept by the server's name alone, which the source and peers on one machine have in common: those
@@ -100,15 +48,7 @@ pub fn peer_connector(tls: &SourceTls) -> Result<TlsConnector, FileError> {
 fn roots(path: &Path) -> Result<RootCertStore, FileError> {
     let bad = |why: &dyn std::fmt::Display| FileError::bad(path, why);
     let text = files::read(path)?.ok_or_else(|| bad(&"there is no such file"))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|error| bad(&error))?;
-        roots.add(certificate).map_err(|error| bad(&error))?;
-    }
-    match roots.is_empty() {
-        true => Err(bad(&"it has no certificate")),
-        false => Ok(roots),
-    }
+    avocet_tls::authorities(&text).map_err(|error| bad(&error))
 }
 
 /// Whether a host is this machine.

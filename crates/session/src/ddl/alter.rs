@@ -599,6 +599,8 @@ impl Session {
         storing: &Storing,
         number: u64,
     ) -> Result<Vec<Value>, SqlError> {
+        // An expression may take long for each row.
+        self.info.interrupt.check()?;
         let mut row = Vec::with_capacity(draft.def.columns.len());
         // Zero dates that are there stay, whatever the mode says now.
         let zero_dates = ZeroDates::ALLOWED;

@@ -72,14 +72,15 @@ impl Session {
         let scan = txn.newest_reader().scan(table, ScanRequest { columns, ..ScanRequest::default() });
         let mut violated = None;
         for morsel in 0..scan.morsels() {
-            self.info.interrupt.check()?;
             let _ = scan.read(morsel, &mut |batch| {
                 for row in 0..batch.num_rows() {
                     let value = |(at, column): (usize, &avocet_types::ColumnDef)| {
                         datum_at(batch.column(at).as_ref(), row, &column.ty).into_owned()
                     };
                     let values: Vec<Value> = table.def.columns.iter().enumerate().map(value).collect();
-                    if let Err(error) = rules.check(&&values[..], &self.context) {
+                    // An expression may take long for each row.
+                    let checked = self.info.interrupt.check();
+                    if let Err(error) = checked.and_then(|()| rules.check(&&values[..], &self.context)) {
                         violated = Some(error);
                         return std::ops::ControlFlow::Break(());
                     }

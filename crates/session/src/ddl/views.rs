@@ -147,14 +147,13 @@ impl Session {
 
     fn definer(&mut self, create: &CreateView, old: Option<&ViewDef>) -> Result<(String, String), SqlError> {
         let own = (self.info.account.user.clone(), self.info.account.host.clone());
-        let Some(user) = &create.definer else {
-            return Ok(old.map_or(own, |old| old.definer.clone()));
-        };
-        let definer = self.account_name(user);
+        let given = create.definer.as_ref().map(|user| self.account_name(user));
+        // A view that is altered keeps its definer, whose rights the new text would have.
+        let definer = given.clone().or_else(|| old.map(|old| old.definer.clone())).unwrap_or(own.clone());
         if definer != own && !self.access().global().intersects(Privileges::SUPER) {
             return Err(needs_one_of(Privileges::SUPER));
         }
-        if self.stored_catalog().user(&definer.0, &definer.1).is_none() {
+        if given.is_some() && self.stored_catalog().user(&definer.0, &definer.1).is_none() {
             self.note(&ErrorCode::NO_SUCH_USER.with(&[&definer.0, &definer.1]));
         }
         Ok(definer)

@@ -6,7 +6,7 @@
 use avocet_types::{IntWidth, RealFormat, SqlType};
 
 use super::{MYSQL, PERFORMANCE, SYS, clients, grants, innodb, statements, sys, system};
-use crate::output::{LONG_TEXT, Rowset, varchar};
+use crate::output::{LONG_TEXT, Only, Rowset, varchar};
 use crate::state::Session;
 
 static SHAPES: &str = include_str!("shapes.tsv");
@@ -24,7 +24,7 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, Rowset, Fill)> {
             (name.to_owned(), type_of(ty))
         };
         let columns = columns.split('|').map(column).collect();
-        (schema, Rowset { name, columns, rows: Vec::new() }, filler(schema, name))
+        (schema, Rowset { name, columns, rows: Vec::new(), only: Only::default() }, filler(schema, name))
     })
 }
 

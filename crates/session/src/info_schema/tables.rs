@@ -279,8 +279,8 @@ fn statistics() -> Rowset {
 }
 
 fn fill_statistics(session: &Session, rows: &mut Rowset) {
-    let catalog = session.stored_catalog();
-    for handle in session.seen_tables(&catalog) {
+    let (catalog, only) = (session.stored_catalog(), rows.only.clone());
+    for handle in session.seen_tables(&catalog).filter(|handle| only.wants(&handle.def)) {
         let table = &handle.def;
         for index in &table.indexes {
             for (at, part) in index.parts.iter().enumerate() {
@@ -352,8 +352,8 @@ fn table_constraints() -> Rowset {
 }
 
 fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
-    let catalog = session.stored_catalog();
-    for handle in session.seen_tables(&catalog) {
+    let (catalog, only) = (session.stored_catalog(), rows.only.clone());
+    for handle in session.seen_tables(&catalog).filter(|handle| only.wants(&handle.def)) {
         let table = &handle.def;
         let kind = |kind| if kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
         let unique = table.indexes.iter().filter(|index| index.kind.is_unique());
@@ -377,8 +377,8 @@ fn fill_table_constraints(session: &Session, rows: &mut Rowset) {
 }
 
 fn fill_key_column_usage(session: &Session, rows: &mut Rowset) {
-    let catalog = session.stored_catalog();
-    for handle in session.seen_tables(&catalog) {
+    let (catalog, only) = (session.stored_catalog(), rows.only.clone());
+    for handle in session.seen_tables(&catalog).filter(|handle| only.wants(&handle.def)) {
         let table = &handle.def;
         let mut push =
             |constraint: &str, column: usize, at: usize, parent: Option<(&ForeignKeyDef, usize)>| {
@@ -443,7 +443,8 @@ fn tables() -> Rowset {
 }
 
 fn fill_tables(session: &Session, rows: &mut Rowset) {
-    for table in super::all().iter().map(|table| &*table.def) {
+    let only = rows.only.clone();
+    for table in super::all().iter().map(|table| &*table.def).filter(|table| only.wants(table)) {
         if !session.seen().sees_table(&table.database, &table.name) {
             continue;
         }
@@ -453,7 +454,8 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         rows.push(row);
     }
     let catalog = session.stored_catalog();
-    for handle in session.seen_tables(&catalog).chain(session.seen_views(&catalog)) {
+    let seen = session.seen_tables(&catalog).chain(session.seen_views(&catalog));
+    for handle in seen.filter(|handle| only.wants(&handle.def)) {
         let table = &handle.def;
         let mut row =
             vec![text("def"), text(&table.database), text(&table.name), text(super::type_of(table))];
@@ -499,13 +501,14 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
 }
 
 fn fill_columns(session: &Session, rows: &mut Rowset) {
-    let catalog = session.stored_catalog();
-    let own = super::all().iter().map(|table| &*table.def);
+    let (catalog, only) = (session.stored_catalog(), rows.only.clone());
+    let own = super::all().iter().map(|table| &*table.def).filter(|table| only.wants(table));
     let views: Vec<TableDef> = session
         .seen_views(&catalog)
+        .filter(|handle| only.wants(&handle.def))
         .filter_map(|handle| session.with_columns_of_now(&handle.def).ok())
         .collect();
-    let stored = session.seen_tables(&catalog).map(|handle| &*handle.def);
+    let stored = session.seen_tables(&catalog).map(|handle| &*handle.def).filter(|table| only.wants(table));
     for table in stored.chain(&views).chain(own) {
         for at in 0..table.own_columns().len() {
             if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {

@@ -30,8 +30,14 @@ impl Session {
         inserter.generated = None;
         let mut is_given = vec![false; columns.len()];
         let targets: Vec<usize> = inserter.targets[..given.len().min(inserter.targets.len())].to_vec();
+        // Neither a CHECK nor a generated column reads it: rows that are refused take no number.
+        let mut for_number = inserter.auto.map(|_| Given::Default);
         for (at, value) in targets.into_iter().zip(given) {
             is_given[at] = true;
+            if inserter.auto == Some(at) {
+                for_number = Some(value);
+                continue;
+            }
             if columns[at].generated.is_some() {
                 match value {
                     Given::Default => continue,
@@ -49,23 +55,25 @@ impl Session {
                 None => self.value_for(inserter, at, &columns[at], value, number)?,
             };
         }
-        let is_plain = |at: &usize| !is_given[*at] && !columns[*at].is_computed();
-        for at in (0..columns.len()).filter(is_plain) {
+        let is_plain =
+            |at: &usize| !is_given[*at] && !columns[*at].is_computed() && inserter.auto != Some(*at);
+        let plain: Vec<usize> = (0..columns.len()).filter(is_plain).collect();
+        for at in plain {
             row[at] = self.value_for(inserter, at, &columns[at], Given::Default, number)?;
         }
         self.compute_missing(rules, columns, &mut row, &is_given, &inserter.storing, number)?;
-        if !self.meets_checks(inserter, &row)? {
-            return Ok(None);
-        }
         match rules.check(&&row[..], &self.context) {
-            Ok(()) => Ok(Some(row)),
+            Ok(()) => {}
             Err(error) if inserter.ignore && is_of_row(&error) => {
                 self.warn(Level::Warning, error.errno, error.message);
-                inserter.give_number_back();
-                Ok(None)
+                return Ok(None);
             }
-            Err(error) => Err(error),
+            Err(error) => return Err(error),
         }
+        if let (Some(at), Some(given)) = (inserter.auto, for_number) {
+            row[at] = self.value_for(inserter, at, &columns[at], given, number)?;
+        }
+        Ok(self.meets_checks(inserter, &row)?.then_some(row))
     }
 
     /// Evaluates the defaults of columns that are not given, in the table's order, and then generated columns.

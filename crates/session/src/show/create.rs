@@ -241,6 +241,7 @@ fn default_text(default: &DefaultValue, ty: &SqlType, quoted: bool, zone: TimeZo
             let mut text = Vec::new();
             avocet_types::text::write_text(value, ty, zone, &mut text);
             match String::from_utf8(text) {
+                Ok(text) if text.is_empty() && !quoted => text,
                 // As far as a C string goes.
                 Ok(text) if ty.is_bytes() && !quoted => hex(text.split('\0').next().unwrap_or("").as_bytes()),
                 Ok(text) if quoted => string(&text),

@@ -13,17 +13,26 @@ use crate::run::Text;
 use crate::state::{Level, Session};
 use crate::variables::{Scope, VARIABLES};
 
+/// Of a session alone.
+const CIPHER: &str = "Ssl_cipher";
+
 impl Session {
     pub(super) fn show_server(&mut self, kind: &ShowKind, statement: &Text<'_>) -> Result<Rowset, SqlError> {
         match kind {
             ShowKind::Variables(scope) => self.show_variables(*scope),
-            ShowKind::Status(_) => {
+            ShowKind::Status(scope) => {
                 let mut rows = Rowset::new(
                     "session_status",
                     &[("Variable_name", varchar(64)), ("Value", varchar(1024))],
                 );
                 for (name, value) in self.shared.status(&*self.info.connections) {
                     rows.push(vec![text(name), text(value)]);
+                }
+                if *scope != VariableScope::Global {
+                    let at = rows
+                        .rows
+                        .partition_point(|row| matches!(&row[0], Datum::Str(name) if **name < *CIPHER));
+                    rows.rows.insert(at, vec![text(CIPHER), text(&self.info.cipher)]);
                 }
                 Ok(rows)
             }

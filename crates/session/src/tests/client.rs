@@ -67,6 +67,7 @@ impl Client {
             multi_statements: true,
             interactive: false,
             collation: avocet_types::Collation::DEFAULT.0,
+            cipher: String::new(),
             interrupt: Arc::default(),
             connections: Arc::new(NoConnections),
         };

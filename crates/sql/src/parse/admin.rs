@@ -91,8 +91,8 @@ impl Parser<'_> {
             if self.eat("DEFAULT") {
                 return Ok(SetItem::Names { charset: None, collation: None });
             }
-            let charset = Some(self.name()?);
-            let collation = if self.eat("COLLATE") { Some(self.name()?) } else { None };
+            let charset = Some(self.charset_name()?);
+            let collation = if self.eat("COLLATE") { Some(self.collation_name()?) } else { None };
             return Ok(SetItem::Names { charset, collation });
         }
         if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {

@@ -416,15 +416,18 @@ impl TypeSpec {
         matches!(self.name.as_str(), "FLOAT" | "FLOAT4" | "DOUBLE")
     }
 
-    /// Whether it may be UNSIGNED.
-    pub fn is_number(&self) -> bool {
-        let integer = matches!(
+    pub fn is_integer(&self) -> bool {
+        let named = matches!(
             self.name.as_str(),
             "TINYINT" | "SMALLINT" | "MEDIUMINT" | "MIDDLEINT" | "INT" | "INTEGER" | "BIGINT"
         );
-        let numbered = matches!(self.name.as_str(), "INT1" | "INT2" | "INT3" | "INT4" | "INT8");
+        named || matches!(self.name.as_str(), "INT1" | "INT2" | "INT3" | "INT4" | "INT8")
+    }
+
+    /// Whether it may be UNSIGNED.
+    pub fn is_number(&self) -> bool {
         let exact = matches!(self.name.as_str(), "DECIMAL" | "DEC" | "NUMERIC" | "FIXED");
-        integer || numbered || exact || self.is_approximate() || self.name == "YEAR"
+        self.is_integer() || exact || self.is_approximate() || self.name == "YEAR"
     }
 
     /// Whether it may have a character set.

@@ -155,7 +155,7 @@ impl Parser<'_> {
                 self.charset_option(&mut charset)?;
             } else if self.eat("COLLATE") {
                 self.eat_op(Op::Eq);
-                collation = Some(self.name()?);
+                collation = Some(self.collation_name()?);
             } else if self.eat("ENCRYPTION") {
                 self.eat_op(Op::Eq);
                 self.no_encryption()?;
@@ -169,7 +169,7 @@ impl Parser<'_> {
 
     /// The name of a character set, which may be said again, but not be another one (1302).
     fn charset_option(&mut self, charset: &mut Option<String>) -> ParseResult<()> {
-        let name = self.name()?;
+        let name = self.charset_name()?;
         if let Some(before) = charset.as_ref().filter(|before| !before.eq_ignore_ascii_case(&name)) {
             let said = |name: &str| format!("CHARACTER SET {name}");
             let error = ErrorCode::CONFLICTING_DECLARATIONS.with(&[&said(before), &said(&name)]);
@@ -416,7 +416,7 @@ impl Parser<'_> {
             column.unique = true;
         }
         while self.eat("COLLATE") {
-            column.ty.collation = Some(self.name()?);
+            column.ty.collation = Some(self.collation_name()?);
         }
         column.generated = self.generated()?;
         while self.column_attribute(&mut column)? {}
@@ -468,7 +468,7 @@ impl Parser<'_> {
         } else if self.eat("COMMENT") {
             column.comment = Some(self.string()?);
         } else if self.eat("COLLATE") {
-            column.ty.collation = Some(self.name()?);
+            column.ty.collation = Some(self.collation_name()?);
         } else if self.eat("SRID") {
             let srid = self.unsigned()?;
             let out_of_range = || refused(ErrorCode::DATA_OUT_OF_RANGE.with(&[&"SRID", &"SRID"]));

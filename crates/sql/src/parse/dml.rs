@@ -27,7 +27,6 @@ impl Parser<'_> {
             source: InsertSource::Values(Vec::new()),
             row_alias: None,
             on_duplicate: Vec::new(),
-            inserted_values: 0,
         };
         if self.eat("SET") {
             let assignments = self.comma_separated(Self::assignment)?;
@@ -46,9 +45,9 @@ impl Parser<'_> {
             insert.row_alias = Some((name, columns));
         }
         if !replace && self.eat_all(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
-            let before = self.inserted_values;
+            self.in_upsert = true;
             insert.on_duplicate = self.comma_separated(Self::assignment)?;
-            insert.inserted_values = self.inserted_values - before;
+            self.in_upsert = false;
         }
         Ok(insert)
     }

@@ -8,6 +8,7 @@
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
+use crate::parse::deprecated::Deprecated;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
@@ -86,7 +87,11 @@ impl Parser<'_> {
         let start = first.span;
         let mut operands = vec![first];
         while self.at_or() {
+            let is_op = self.is_op(Op::PipePipe);
             self.advance();
+            if is_op {
+                self.deprecated(Deprecated::DoublePipe);
+            }
             operands.push(self.xor_expr()?);
         }
         Ok(Expr { kind: ExprKind::Or(operands), span: self.span_from(start) })
@@ -116,7 +121,11 @@ impl Parser<'_> {
         let start = first.span;
         let mut operands = vec![first];
         while self.at_and() {
+            let is_op = self.is_op(Op::AmpersandAmpersand);
             self.advance();
+            if is_op {
+                self.deprecated(Deprecated::DoubleAmpersand);
+            }
             operands.push(self.apart(Self::not_expr)?);
         }
         Ok(Expr { kind: ExprKind::And(operands), span: self.span_from(start) })
@@ -351,13 +360,18 @@ impl Parser<'_> {
             TokenKind::Word if self.is_word("BINARY") => {
                 self.advance();
                 let expr = Box::new(self.nested(Self::unary_expr)?);
+                self.deprecated(Deprecated::BinaryOperator);
                 let kind = ExprKind::Cast { expr, target: CastTarget::Binary(None) };
                 return Ok(Expr { kind, span: self.span_from(start) });
             }
             _ => return self.postfix(),
         };
+        let is_bang = self.is_op(Op::Bang);
         self.advance();
         let expr = self.nested(Self::unary_expr)?;
+        if is_bang {
+            self.deprecated(Deprecated::Bang);
+        }
         Ok(self.unary(op, expr, start))
     }
 

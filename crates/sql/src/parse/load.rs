@@ -32,7 +32,7 @@ impl Parser<'_> {
         let table = self.object_name()?;
         self.no_partitions(&table, "LOAD DATA")?;
         let charset = if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
-            Some(self.name()?)
+            Some(self.charset_name()?)
         } else {
             None
         };

@@ -13,6 +13,7 @@ mod accounts;
 mod admin;
 pub mod ast;
 mod ddl;
+pub mod deprecated;
 mod diagnostics;
 pub mod digest;
 pub mod digest_text;
@@ -141,6 +142,7 @@ impl Parser<'_> {
         self.calc_found_rows = None;
         self.into = None;
         self.assigns.clear();
+        self.deprecations.clear();
         self.reads_counts = false;
         self.refused_partitions_of = None;
         self.assigned = ast::AssignedNames::default();
@@ -174,7 +176,6 @@ impl Parser<'_> {
         let hints = hints::read(self.source, self.mode, &self.hint_comments(span));
         let height = self.height;
         self.assigned.set(&self.assigns);
-        let assignments = self.assigns.len() as u32;
         Ok(Statement {
             kind,
             span,
@@ -182,7 +183,8 @@ impl Parser<'_> {
             limit_params: self.limit_params(),
             hints,
             height,
-            assignments,
+            assigns: !self.assigns.is_empty(),
+            deprecated: self.deprecations.take(),
             reads_counts: self.reads_counts,
         })
     }

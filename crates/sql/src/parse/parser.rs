@@ -7,6 +7,7 @@ use avocet_types::collation::Charset;
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::{AssignedNames, Ident, ObjectName, Span};
+use crate::parse::deprecated::Noted;
 use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::hints::HintComment;
 use crate::parse::keywords::is_reserved;
@@ -74,10 +75,12 @@ pub struct Parser<'a> {
     pub(super) into: Option<SelectInto>,
     /// The variables that the current statement's expressions have assigned to so far, each as often as they do.
     pub(super) assigns: Vec<String>,
-    /// How often VALUES() was read.
     /// Which character set the text was converted from, if it was.
     pub(super) client: Option<Charset>,
-    pub(super) inserted_values: u32,
+    /// The deprecated syntax of the current statement so far.
+    pub(super) deprecations: Noted,
+    /// Behind ON DUPLICATE KEY UPDATE.
+    pub(super) in_upsert: bool,
     /// The current statement reads `@@warning_count` or `@@error_count`.
     pub(super) reads_counts: bool,
     /// The statement is refused because it names partitions of this table.
@@ -105,7 +108,8 @@ impl<'a> Parser<'a> {
             calc_found_rows: None,
             into: None,
             assigns: Vec::new(),
-            inserted_values: 0,
+            deprecations: Noted::default(),
+            in_upsert: false,
             reads_counts: false,
             refused_partitions_of: None,
             assigned: AssignedNames::default(),
@@ -193,6 +197,7 @@ impl<'a> Parser<'a> {
     /// Back to an earlier [`Parser::position`].
     pub(super) fn rewind(&mut self, position: usize) {
         self.at = position;
+        self.deprecations.rewind(position);
     }
 
     pub(super) fn at_end(&self) -> bool {

@@ -7,6 +7,7 @@ use avocet_types::expr::SqlMode;
 use avocet_types::names;
 
 use crate::parse::ast::*;
+use crate::parse::deprecated::Deprecated;
 use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::keywords::is_reserved;
 use crate::parse::lexer::{Op, TokenKind};
@@ -68,7 +69,9 @@ impl Parser<'_> {
             TokenKind::Bytes(bytes) => self.literal(ExprKind::Hybrid { bytes: bytes.clone(), bits: false }),
             TokenKind::Bits(bytes) => self.literal(ExprKind::Hybrid { bytes: bytes.clone(), bits: true }),
             TokenKind::String(_) if self.source_text().starts_with(['n', 'N']) => {
-                self.introduced_text(Charset::Utf8mb3)?
+                let literal = self.introduced_text(Charset::Utf8mb3)?;
+                self.deprecated(Deprecated::National);
+                literal
             }
             TokenKind::String(_) => ExprKind::String { value: self.string()?, charset: None },
             TokenKind::Param => {
@@ -112,6 +115,7 @@ impl Parser<'_> {
         self.advance();
         self.assigns.push(name.clone());
         let value = self.boxed_expr()?;
+        self.deprecated(Deprecated::AssignedVariable);
         Ok(ExprKind::AssignVariable { name, value })
     }
 
@@ -248,7 +252,11 @@ impl Parser<'_> {
         let charset = word[1..].to_lowercase();
         if let Some(charset) = Charset::by_name(&charset) {
             self.advance();
-            return self.introduced_text(charset).map(Some);
+            let literal = self.introduced_text(charset)?;
+            if let Some(deprecated) = Deprecated::of_charset(&word[1..]) {
+                self.deprecated(deprecated);
+            }
+            return Ok(Some(literal));
         }
         match charset.as_str() {
             // MySQL has these, too.
@@ -376,6 +384,9 @@ impl Parser<'_> {
         let written = self.source_text();
         self.advance();
         let args = self.call_args()?;
+        if name == "FOUND_ROWS" {
+            self.deprecated(Deprecated::FoundRows);
+        }
         let canonical =
             NILADIC.iter().find(|(n, _)| *n == name).map(|(_, canonical)| (*canonical).to_owned());
         Ok(ExprKind::Function { name: canonical.unwrap_or(written), args })
@@ -433,7 +444,7 @@ impl Parser<'_> {
     fn convert(&mut self) -> ParseResult<ExprKind> {
         let expr = self.boxed_expr()?;
         if self.eat("USING") {
-            return Ok(ExprKind::ConvertUsing { expr, charset: self.name()? });
+            return Ok(ExprKind::ConvertUsing { expr, charset: self.charset_name()? });
         }
         self.expect_op(Op::Comma)?;
         self.cast_to(expr)
@@ -448,7 +459,12 @@ impl Parser<'_> {
         self.advance();
         Ok(match word.as_str() {
             "BINARY" => CastTarget::Binary(self.optional_len()?),
-            "CHAR" | "CHARACTER" | "NCHAR" => return self.char_target(),
+            "CHAR" | "CHARACTER" => return self.char_target(),
+            "NCHAR" => {
+                let target = self.char_target()?;
+                self.deprecated(Deprecated::National);
+                return Ok(target);
+            }
             "DECIMAL" | "DEC" | "NUMERIC" => self.decimal_target()?,
             "DATETIME" | "TIMESTAMP" => CastTarget::DateTime(self.optional_len()?.unwrap_or(0)),
             "TIME" => CastTarget::Time(self.optional_len()?.unwrap_or(0)),
@@ -476,19 +492,14 @@ impl Parser<'_> {
 
     fn char_target(&mut self) -> ParseResult<CastTarget> {
         let len = self.optional_len()?;
-        let mut is_binary = self.eat("BINARY");
+        let mut is_binary = self.binary_attribute();
         let charset = if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) {
-            let name = self.name()?;
+            let name = self.charset_name()?;
             Some(Charset::by_name(&name).ok_or(ParseError::UnknownCharset(name))?)
         } else {
-            let charset = self.eat_any(&["ASCII", "UNICODE", "BYTE"]);
-            charset.map(|word| match word {
-                "ASCII" => Charset::Latin1,
-                "UNICODE" => Charset::Ucs2,
-                _ => Charset::Binary,
-            })
+            self.charset_attribute()
         };
-        is_binary |= self.eat("BINARY");
+        is_binary |= self.binary_attribute();
         let collation = match (charset, is_binary) {
             (None, false) => None,
             (None, true) => Some(Collation::UTF8MB4_BIN),
@@ -687,7 +698,10 @@ impl Parser<'_> {
             return Ok(call);
         }
         let span = self.last_span();
-        Ok(ExprKind::ConvertUsing { expr: Box::new(Expr { kind: call, span }), charset: self.name()? })
+        Ok(ExprKind::ConvertUsing {
+            expr: Box::new(Expr { kind: call, span }),
+            charset: self.charset_name()?,
+        })
     }
 
     fn weight_string(&mut self) -> ParseResult<ExprKind> {
@@ -714,7 +728,11 @@ impl Parser<'_> {
 
     fn inserted_value(&mut self) -> ParseResult<ExprKind> {
         let (database, table, column) = self.argument_column()?;
-        self.inserted_values += 1;
+        self.deprecated(match (self.in_upsert, self.queries) {
+            (true, 0) => Deprecated::InsertedValue,
+            (true, _) => Deprecated::InsertedValueOfSubquery,
+            (false, _) => Deprecated::ValuesFunction,
+        });
         Ok(ExprKind::InsertedValue { database, table, column })
     }
 

@@ -3,6 +3,7 @@
 use avocet_types::error::ErrorCode;
 
 use crate::parse::ast::*;
+use crate::parse::deprecated::Deprecated;
 use crate::parse::error::{ParseError, ParseResult};
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
@@ -198,7 +199,7 @@ impl Parser<'_> {
         self.into = Some(if self.eat("OUTFILE") {
             let file = self.string()?;
             let has_charset = self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]);
-            let charset = if has_charset { Some(self.name()?) } else { None };
+            let charset = if has_charset { Some(self.charset_name()?) } else { None };
             SelectInto::Outfile { file, charset, format: self.delimited_format()? }
         } else if self.eat("DUMPFILE") {
             SelectInto::Dumpfile(self.string()?)
@@ -232,8 +233,10 @@ impl Parser<'_> {
                 "ALL" => all = true,
                 "DISTINCT" | "DISTINCTROW" => select.distinct = true,
                 "STRAIGHT_JOIN" => select.straight_join = true,
+                "SQL_NO_CACHE" => self.deprecated(Deprecated::SqlNoCache),
                 "SQL_CALC_FOUND_ROWS" if !select.calc_found_rows => {
                     select.calc_found_rows = true;
+                    self.deprecated(Deprecated::SqlCalcFoundRows);
                     let here = self.position();
                     let (first, last) = self.calc_found_rows.unwrap_or((here, here));
                     self.calc_found_rows = Some((first.min(here), last.max(here)));

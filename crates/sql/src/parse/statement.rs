@@ -9,6 +9,7 @@ use avocet_types::error::SqlError;
 use crate::parse::ast::{
     Expr, Ident, Limit, ObjectName, OrderItem, Query, Span, TableRef, VariableScope, With,
 };
+use crate::parse::deprecated::Deprecated;
 use crate::parse::hints::Hints;
 
 pub use account::*;
@@ -38,8 +39,9 @@ pub struct Statement {
     /// How tall the trees of its chains of operators are, beside what is nested. Whoever walks trees recurses: tall ones are
     /// walked on a stack that is as large, see [`on_stack_for`](crate::parse::on_stack_for).
     pub height: u32,
-    /// How often its expressions assign to user variables.
-    pub assignments: u32,
+    /// Its expressions assign to user variables.
+    pub assigns: bool,
+    pub deprecated: Box<[Deprecated]>,
     /// It reads `@@warning_count` or `@@error_count`, of which a statement that is prepared would see its own.
     pub reads_counts: bool,
 }
@@ -53,7 +55,8 @@ impl Statement {
             limit_params: Vec::new(),
             hints: None,
             height: 0,
-            assignments: 0,
+            assigns: false,
+            deprecated: Box::default(),
             reads_counts: false,
         }
     }
@@ -390,8 +393,6 @@ pub struct Insert {
     /// `VALUES … AS new(a, b)`
     pub row_alias: Option<(Ident, Vec<Ident>)>,
     pub on_duplicate: Vec<Assignment>,
-    /// How often these have VALUES().
-    pub inserted_values: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]

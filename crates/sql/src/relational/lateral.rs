@@ -1,10 +1,11 @@
-//! LATERAL tables, and scalar subqueries with LIMIT 1, as joins: the conditions that pick their rows by outer columns become the
-//! join's.
+//! LATERAL tables and scalar subqueries as joins: the conditions that pick their rows by outer columns become the join's.
 //!
 //! ```text
 //!   LATERAL (SELECT … WHERE k = o.k)                      join on k
 //!   LATERAL (SELECT … WHERE k = o.k GROUP BY g)           GROUP BY k, g; join on k
 //!   LATERAL (SELECT … WHERE k = o.k ORDER BY x LIMIT n)   row_number() OVER (PARTITION BY k ORDER BY x) <= n; join on k
+//!   (SELECT y … WHERE k = o.k), k a unique key            left join on k
+//!   (SELECT y … WHERE k = o.k)                            GROUP BY k; left join on k; error 1242 where a group has several rows
 //! ```
 //!
 //! What groups, numbers or counts rows does so for each value of the outer columns: below it, only equalities with them can
@@ -14,7 +15,7 @@
 use std::collections::HashSet;
 
 use avocet_types::error::SqlError;
-use avocet_types::expr::{CompareOp, Expr, ExprKind};
+use avocet_types::expr::{CompareOp, Expr, ExprKind, Function, ValueClass};
 use avocet_types::{Datum, SqlType};
 
 use super::naming::column;
@@ -24,7 +25,11 @@ use super::unnest::{
     can_pull, correlated, equality, joined_by, local_columns, own_uses, pull, uses, uses_any,
 };
 use super::{Apply, ApplyKind, Environment, Equality, JoinKind, Node, Operator, RowRange};
-use crate::plan::{ColumnId, ColumnInfo, ColumnTable, Projected, SortKey, WindowFunction, WindowKind};
+use crate::plan::walk::column_of;
+use crate::plan::{
+    Aggregate, AggregateFunction, Aggregation, ColumnId, ColumnInfo, ColumnTable, Projected, SortKey,
+    WindowFunction, WindowKind,
+};
 
 /// Beside fewer rows the table is evaluated for each.
 const FEW_ROWS: f64 = 32.0;
@@ -33,11 +38,10 @@ const FEW_ROWS: f64 = 32.0;
 pub(super) fn is_beside_many(node: &Node, environment: Environment<'_>) -> Result<bool, SqlError> {
     let Operator::Apply(apply) = &node.operator else { return Ok(false) };
     let serves = match apply.kind {
-        ApplyKind::Rows { .. } => true,
-        ApplyKind::Scalar => gives_one(&apply.query),
+        ApplyKind::Rows { .. } | ApplyKind::Scalar => true,
         _ => false,
     };
-    if !serves || local_columns(apply).is_empty() || is_volatile(&apply.query) {
+    if !serves || local_columns(apply).is_empty() || is_volatile(&apply.query) || locks(&apply.query) {
         return Ok(false);
     }
     Ok(place(apply.input.clone(), environment)?.rows.rows >= FEW_ROWS)
@@ -53,7 +57,9 @@ pub(super) fn join_lateral(node: &mut Node, columns: &mut ColumnTable) {
         _ => return,
     };
     let local = local_columns(apply);
-    if !can_take(&apply.query, &local, false) {
+    // Whether there may be several rows, which is an error.
+    let counts = kind == JoinKind::Single && !gives_one(&apply.query) && !picks_one(&apply.query, &local);
+    if !can_take(&apply.query, &local, counts) {
         return;
     }
     let outputs = node.outputs.clone();
@@ -61,7 +67,11 @@ pub(super) fn join_lateral(node: &mut Node, columns: &mut ColumnTable) {
     let Apply { input, query, id, .. } = *apply;
     let (rows, value) = (input.outputs.clone(), query.outputs[0]);
     let mut taker = Decorrelation { columns, local: &local, taken: Taken::default() };
-    let query = taker.take(query, false);
+    let mut query = taker.take(query, counts);
+    let mut count = None;
+    if counts {
+        (query, count) = taker.counted(query, value);
+    }
     let Taken { mut keys, conditions, before, .. } = taker.taken;
     let sides: [HashSet<ColumnId>; 2] =
         [input.outputs.iter().copied().collect(), query.outputs.iter().copied().collect()];
@@ -69,11 +79,25 @@ pub(super) fn join_lateral(node: &mut Node, columns: &mut ColumnTable) {
     keys.extend(more);
     let mut joined = joined_by(kind, input, query, keys, residual);
     if kind == JoinKind::Single {
-        let answer = Projected { id, expr: Expr { nullable: true, ..column(columns, value) } };
+        let value = Expr { nullable: true, ..column(columns, count.map_or(value, |(value, _)| value)) };
+        let expr = match count {
+            Some((_, count)) => of_one_row(count, value),
+            None => value,
+        };
+        let answer = Projected { id, expr };
         joined = joined.projected(vec![answer], &rows);
     }
     let joined = joined.with_outputs(&outputs);
     *node = before.into_iter().rev().fold(joined, |node, (id, query)| super::build::once(id, query, node));
+}
+
+/// Whether it locks rows: those that it is evaluated for alone.
+fn locks(node: &Node) -> bool {
+    let mut found = false;
+    node.for_each_node(&mut |node| {
+        found |= matches!(&node.operator, Operator::Scan(scan) if scan.table.lock.is_some());
+    });
+    found
 }
 
 /// Whether it has one row at most: `… ORDER BY x LIMIT 1`.
@@ -83,6 +107,59 @@ fn gives_one(node: &Node) -> bool {
         Operator::Sort { range: Some(range), .. } | Operator::Limit { range, .. } => range.fetch <= 1,
         _ => false,
     }
+}
+
+/// Whether the conditions pick its rows by all columns of a unique key of its one table.
+fn picks_one(node: &Node, local: &HashSet<ColumnId>) -> bool {
+    let mut picked = HashSet::new();
+    let mut node = node;
+    loop {
+        match &node.operator {
+            Operator::Project { input, .. } | Operator::Sort { input, range: None, .. } => node = input,
+            Operator::Filter { input, conditions } => {
+                picked.extend(conditions.iter().filter_map(|condition| picked_column(condition, local)));
+                node = input;
+            }
+            Operator::Scan(scan) => {
+                let own = scan.predicates.iter().filter_map(|condition| picked_column(condition, local));
+                picked.extend(own);
+                let is_picked = |position: usize| {
+                    scan.table.columns.iter().any(|(at, id)| *at == position && picked.contains(id))
+                };
+                return scan.table.table.indexes.iter().any(|index| {
+                    index.kind.is_unique() && index.parts.iter().all(|part| is_picked(part.column))
+                });
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// The column of which a condition leaves one value.
+fn picked_column(condition: &Expr, local: &HashSet<ColumnId>) -> Option<ColumnId> {
+    let inner = match equality(condition, local) {
+        Some((_, inner)) => inner,
+        None => {
+            let ExprKind::Compare { op: CompareOp::Eq, left, right } = &condition.kind else { return None };
+            let is_same = left.ty.collation() == right.ty.collation()
+                && ValueClass::of(&left.ty) == ValueClass::of(&right.ty);
+            match (left.is_constant(), right.is_constant()) {
+                (true, false) if is_same => Expr::clone(right),
+                (false, true) if is_same => Expr::clone(left),
+                _ => return None,
+            }
+        }
+    };
+    column_of(&inner)
+}
+
+/// The value of a subquery of one row; error 1242 for several.
+fn of_one_row(count: ColumnId, value: Expr) -> Expr {
+    let count = Expr::column(count.index(), SqlType::BIGINT, true);
+    let is_one = Expr::new(ExprKind::Call(Function::AtMostOne, vec![count]), SqlType::BIGINT, true);
+    let ty = value.ty;
+    let otherwise = Some(Box::new(Expr::literal(Datum::Null, ty)));
+    Expr::new(ExprKind::Case { branches: vec![(is_one, value)], otherwise }, ty, true)
 }
 
 fn is_volatile(node: &Node) -> bool {
@@ -197,6 +274,37 @@ impl Decorrelation<'_> {
         };
         self.pass(&mut outputs);
         Node::new(operator, outputs)
+    }
+
+    /// A value of each key's rows, and how many these are.
+    fn counted(&mut self, input: Node, value: ColumnId) -> (Node, Option<(ColumnId, ColumnId)>) {
+        let of = column(self.columns, value);
+        let id = copy_of(self.columns, &of);
+        let one = Expr::int(1);
+        let count = copy_of(self.columns, &one);
+        let aggregate = |id, function, args| Aggregate {
+            id,
+            function,
+            args,
+            distinct: false,
+            order_by: Vec::new(),
+            separator: "".into(),
+            of_bytes: false,
+        };
+        let aggregates = vec![
+            aggregate(id, AggregateFunction::AnyValue, vec![of]),
+            aggregate(count, AggregateFunction::Count, vec![one]),
+        ];
+        let mut aggregation = Aggregation { keys: Vec::new(), aggregates, rollup: false };
+        for key in &mut self.taken.keys {
+            let expr = std::mem::replace(&mut key.right, Expr::int(0));
+            let id = copy_of(self.columns, &expr);
+            key.right = column(self.columns, id);
+            aggregation.keys.push(Projected { id, expr });
+        }
+        let outputs = aggregation.keys.iter().map(|key| key.id).chain([id, count]).collect();
+        let operator = Operator::Aggregate { input: Box::new(input), aggregation };
+        (Node::new(operator, outputs), Some((id, count)))
     }
 
     /// Adds what has to be passed on.

@@ -12,7 +12,8 @@
 //!
 //! Whoever reads a block has a *slot* for each of its columns, which holds the column as long as the cache does: what is
 //! there is found without the cache's locks, and without counting a reference. A read of one row of a block takes each of
-//! its columns.
+//! its columns. Those that find no room stay until a column of another block finds none: who goes through a block row by row
+//! would load them for each row.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasher;
@@ -39,6 +40,7 @@ type Key = (BlockId, u16);
 /// A cache of encoded columns.
 pub struct BlockCache {
     shards: Box<[Mutex<Shard>]>,
+    overflow: Mutex<Overflow>,
     hasher: FixedState,
     misses: AtomicU64,
 }
@@ -150,6 +152,7 @@ impl BlockCache {
         };
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
+            overflow: Mutex::default(),
             hasher: FixedState::default(),
             misses: AtomicU64::new(0),
         }
@@ -173,7 +176,10 @@ impl BlockCache {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let loaded = Arc::new(load()?);
         let key = (block, column);
-        self.shard(&key).lock().insert(key, slots, &loaded);
+        let is_kept = self.shard(&key).lock().insert(key, slots, &loaded);
+        if !is_kept {
+            self.overflow.lock().put(key, slots, &loaded);
+        }
         Ok(CachedColumn(Guard::from_inner(Some(loaded))))
     }
 
@@ -190,6 +196,7 @@ impl BlockCache {
 
     /// Forgets a block's columns `0..columns`, because it was deleted.
     pub fn remove_block(&self, block: BlockId, columns: usize) {
+        self.overflow.lock().forget(block);
         for column in 0..columns {
             let key = (block, column as u16);
             self.shard(&key).lock().remove(&key);
@@ -203,6 +210,9 @@ impl BlockCache {
             entries += shard.entries.len();
             size_bytes += shard.small_size + shard.main_size;
         }
+        let overflow = self.overflow.lock();
+        entries += overflow.columns.len();
+        size_bytes += overflow.columns.iter().map(|(_, _, column)| column.size()).sum::<usize>();
         CacheStats { misses: self.misses.load(Ordering::Relaxed), entries, size_bytes }
     }
 
@@ -211,11 +221,53 @@ impl BlockCache {
     }
 }
 
-impl Shard {
-    fn insert(&mut self, key: Key, slots: &Arc<[Slot]>, column: &Arc<EncodedColumn>) {
-        let size = column.size();
-        if size > self.capacity || self.entries.contains_key(&key) {
+/// Columns that found no room, of the one block that was asked for last.
+#[derive(Default)]
+struct Overflow {
+    block: Option<BlockId>,
+    columns: Vec<(u16, Arc<[Slot]>, Arc<EncodedColumn>)>,
+}
+
+impl Overflow {
+    fn put(&mut self, (block, number): Key, slots: &Arc<[Slot]>, column: &Arc<EncodedColumn>) {
+        if self.block != Some(block) {
+            self.clear();
+            self.block = Some(block);
+        }
+        let is_there = |(known, of, _): &(u16, Arc<[Slot]>, Arc<EncodedColumn>)| {
+            *known == number && Arc::ptr_eq(of, slots)
+        };
+        if self.columns.iter().any(is_there) {
             return;
+        }
+        slots[usize::from(number)].column.store(Some(column.clone()));
+        self.columns.push((number, slots.clone(), column.clone()));
+    }
+
+    fn forget(&mut self, block: BlockId) {
+        if self.block == Some(block) {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        for (number, slots, column) in self.columns.drain(..) {
+            // Unless the column has found room meanwhile.
+            slots[usize::from(number)].column.compare_and_swap(&column, None);
+        }
+        self.block = None;
+    }
+}
+
+impl Shard {
+    /// False if there is no room for it.
+    fn insert(&mut self, key: Key, slots: &Arc<[Slot]>, column: &Arc<EncodedColumn>) -> bool {
+        let size = column.size();
+        if size > self.capacity {
+            return false;
+        }
+        if self.entries.contains_key(&key) {
+            return true;
         }
         let in_main = self.remembered.remove(&key);
         if in_main {
@@ -232,6 +284,7 @@ impl Shard {
         while self.small_size + self.main_size > self.capacity {
             self.evict();
         }
+        self.entries.contains_key(&key)
     }
 
     fn remove(&mut self, key: &Key) {

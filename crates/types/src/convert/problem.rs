@@ -22,6 +22,10 @@ pub enum StoreError {
     /// Not a value of this kind (`integer`, `decimal`, `DOUBLE`, `string`).
     #[error("Incorrect {kind} value: '{value}'")]
     Incorrect { kind: &'static str, value: String },
+    /// A number for a DECIMAL, with more behind it. Out of strict mode the number is kept, which is a note, beside what is wrong
+    /// with it.
+    #[error("Incorrect decimal value: '{value}'")]
+    BeyondDecimal { value: String, number: Option<Box<StoreError>> },
     /// Not a date or time (`date`, `datetime`, `time`).
     #[error("Incorrect {kind} value: '{value}'")]
     IncorrectTemporal { kind: &'static str, value: String },
@@ -76,7 +80,7 @@ impl StoreError {
         match self {
             Self::OutOfRange => 1264,
             Self::Truncated | Self::Rounded => 1265,
-            Self::Incorrect { .. } => 1366,
+            Self::Incorrect { .. } | Self::BeyondDecimal { .. } => 1366,
             Self::IncorrectTemporal { .. } | Self::LeftOut { .. } | Self::PartLost { .. } => 1292,
             Self::RoundedOver => 1441,
             Self::TooLong | Self::TooManyBits => 1406,
@@ -94,7 +98,7 @@ impl StoreError {
         match self {
             Self::OutOfRange => "22003",
             Self::Truncated | Self::Rounded => "01000",
-            Self::Incorrect { .. } => "HY000",
+            Self::Incorrect { .. } | Self::BeyondDecimal { .. } => "HY000",
             Self::IncorrectTemporal { .. } | Self::LeftOut { .. } | Self::PartLost { .. } => "22007",
             Self::TooLong | Self::TooManyBits => "22001",
             Self::Null | Self::NullGeometry => "23000",
@@ -116,19 +120,28 @@ impl StoreError {
         matches!(self, Self::Json(_) | Self::JsonCharset | Self::Geometry(_) | Self::NullGeometry)
     }
 
-    /// Number and text where it is no error: a string that was cut is a value like any other that was. Bits are out of range,
-    /// unless the mode is strict and the statement is not (IGNORE).
-    pub fn warning(&self, column: &str, row: u64, strict_mode: bool) -> (u16, String) {
+    /// What is said where it is no error: numbers, texts and whether they are notes. A string that was cut is a value like any
+    /// other that was. Bits are out of range, unless the mode is strict and the statement is not (IGNORE).
+    pub fn warnings(&self, column: &str, row: u64, strict_mode: bool) -> Vec<(u16, String, bool)> {
         let shown = match self {
+            Self::BeyondDecimal { number, .. } => {
+                let mut all = Self::Rounded.warnings(column, row, strict_mode);
+                all.extend(number.iter().flat_map(|number| number.warnings(column, row, strict_mode)));
+                return all;
+            }
             Self::LeftOut { .. } => {
-                return (1299, format!("Invalid TIMESTAMP value in column '{column}' at row {row}"));
+                return vec![(
+                    1299,
+                    format!("Invalid TIMESTAMP value in column '{column}' at row {row}"),
+                    false,
+                )];
             }
             Self::TooLong => &Self::Truncated,
             Self::TooManyBits if !strict_mode => &Self::OutOfRange,
             Self::RoundedOver => &Self::OutOfRange,
             other => other,
         };
-        (shown.errno(), shown.message(column, row))
+        vec![(shown.errno(), shown.message(column, row), shown.is_note())]
     }
 
     /// MySQL's text; `row` counts from 1 in a statement.

@@ -304,13 +304,15 @@ fn to_decimal<'v>(
         Datum::Bytes(b) => Some(&**b),
         _ => None,
     };
-    let mut problem = None;
+    let (mut problem, mut beyond) = (None, None);
     let exact = match text {
         Some(text) => {
             let parsed = Decimal::parse_prefix(text);
             let rest = !text[parsed.consumed..].trim_ascii().is_empty();
-            if rest || parsed.status == ParseStatus::NotANumber {
+            if parsed.status == ParseStatus::NotANumber {
                 problem = Some(incorrect("decimal", text));
+            } else if rest {
+                beyond = Some(String::from_utf8_lossy(text).into_owned());
             } else if parsed.status == ParseStatus::Overflow {
                 problem = Some(StoreError::OutOfRange);
             }
@@ -327,7 +329,11 @@ fn to_decimal<'v>(
         }
     };
     let (v, fit) = fit_decimal(&exact, precision, scale, unsigned);
-    (Datum::Decimal(v), problem.or(fit))
+    let problem = match beyond {
+        Some(value) => Some(StoreError::BeyondDecimal { value, number: fit.map(Box::new) }),
+        None => problem.or(fit),
+    };
+    (Datum::Decimal(v), problem)
 }
 
 /// The value at the column's scale, and in its range.

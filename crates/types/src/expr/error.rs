@@ -150,6 +150,9 @@ pub enum EvalError {
          lock acquisition."
     )]
     UserLockDeadlock,
+    /// 1242
+    #[error("Subquery returns more than 1 row")]
+    SubqueryRows,
     /// 1317: in a function that waits, or in a long evaluation.
     #[error("Query execution was interrupted")]
     Interrupted,
@@ -316,6 +319,7 @@ impl EvalError {
             Self::UserLockLongName(..) => 4163,
             Self::UserLockName(_) => 3057,
             Self::UserLockDeadlock => 3058,
+            Self::SubqueryRows => 1242,
             Self::Interrupted => 1317,
             Self::UnknownLocale(_) => 1649,
             Self::Timeout => 3024,

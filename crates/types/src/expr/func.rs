@@ -38,6 +38,18 @@ pub(crate) fn rewritten<'a>(_: &mut [Datum<'a>], info: &CallInfo, _: &EvalContex
     unreachable!("{} is written as another expression", info.text)
 }
 
+/// Whether a subquery has the one row that it is counted to have; error 1242 for more.
+pub(crate) fn at_most_one<'a>(
+    args: &mut [Datum<'a>],
+    _: &CallInfo,
+    _: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    match int(&args[0]) {
+        count @ ..=1 => Ok(Datum::Int(count)),
+        _ => Err(EvalError::SubqueryRows),
+    }
+}
+
 /// ANY_VALUE of one row.
 pub(crate) fn any_value<'a>(args: &mut [Datum<'a>], _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     Ok(take(&mut args[0]))
@@ -62,8 +74,9 @@ pub(crate) fn stored<'a>(
         Err(problem) => Err(EvalError::Stored { problem, column: column() }),
         Ok(stored) => {
             if let Some(problem) = stored.warning {
-                let (errno, message) = problem.warning(&column(), 1, ctx.sql_mode.is_strict());
-                ctx.push_warning(Warning { errno, message, note: problem.is_note() });
+                for (errno, message, note) in problem.warnings(&column(), 1, ctx.sql_mode.is_strict()) {
+                    ctx.push_warning(Warning { errno, message, note });
+                }
             }
             Ok(stored.value)
         }

@@ -299,6 +299,7 @@ functions! {
     TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     Stored [] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::stored;
     MemberNumber [] 2..=2, [Text, Any], Ret::UInt, Strict, Immutable, coerce::member_number;
+    AtMostOne [] 1..=1, [Int], Ret::Int, Strict, Immutable, func::at_most_one;
     Recoded [] 1..=1, [Any], Ret::Custom(ret::of_first), Strict, Immutable, coerce::recoded;
     FullYear [] 1..=1, [Int], Ret::Int, Strict, Immutable, coerce::full_year;
     DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
@@ -435,6 +436,7 @@ impl Function {
             Self::ShiftLeft => "<<",
             Self::ShiftRight => ">>",
             Self::MemberNumber => "member",
+            Self::AtMostOne => "at_most_one",
             Self::Recoded => "convert",
             Self::FullYear => "year",
             Self::DateTimeOrZero => "datetime",

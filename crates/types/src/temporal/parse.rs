@@ -193,6 +193,23 @@ pub fn read_datetime(text: &[u8], zone: TimeZone, zeros: ZeroDates) -> Result<Pa
     })
 }
 
+/// As [`parse_datetime`], in microseconds; a day that its month does not have (`2024-02-30`, `2024-00-01`) counts from the month's
+/// first.
+pub fn count_datetime(text: &[u8], zone: TimeZone) -> Option<i64> {
+    match read_datetime(text, zone, ZeroDates::ALLOWED) {
+        Ok(parsed) => return Some(parsed.micros),
+        Err(NotADate::OutOfRange) => {}
+        Err(_) => return None,
+    }
+    let fields = fields_of(&text[space_run(text)..])?;
+    let [year, month, day, hour, minute, second] = fields.checked(true).ok()?;
+    let year = if fields.year_digits == 2 { full_year(year) } else { year };
+    let first = Civil::checked(year as i32, month.max(1), 1)?;
+    let days = i64::from(day) - 1 - if month == 0 { 31 } else { 0 };
+    let clock = Clock::new(hour, minute, second, 0).to_micros() + fields.micros;
+    Some(first.to_micros() + days * DAY + clock)
+}
+
 /// The fields of a text that begins with a digit; `None` if they cannot be those of a date.
 fn fields_of(text: &[u8]) -> Option<Fields> {
     if !text.first().is_some_and(u8::is_ascii_digit) {
@@ -450,7 +467,8 @@ pub fn datetime_from_number(n: i64, zeros: ZeroDates) -> Option<(i64, bool)> {
         0 if zeros.alone => return Some((ZERO_DATETIME, false)),
         101..=691_231 => ((n + 20_000_000) * 1_000_000, false),
         700_101..=991_231 => ((n + 19_000_000) * 1_000_000, false),
-        10_000_101..=99_991_231 => (n * 1_000_000, false),
+        // Years below 1000 have no more than seven digits.
+        1_000_101..=99_991_231 => (n * 1_000_000, false),
         101_000_000..=691_231_235_959 => (n + 20_000_000_000_000, true),
         700_101_000_000..=991_231_235_959 => (n + 19_000_000_000_000, true),
         10_000_101_000_000..=99_991_231_235_959 => (n, true),

@@ -60,6 +60,7 @@ pub async fn sign_in<F: SessionFactory>(
             multi_statements: has(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
             interactive: has(CapabilityFlags::CLIENT_INTERACTIVE),
             collation: u16::from(signed_in.hello.collation),
+            cipher: wire.tls_peer().map_or_else(String::new, |peer| peer.cipher),
             interrupt: registration.interrupt.clone(),
             connections: shared.registry.clone(),
         };

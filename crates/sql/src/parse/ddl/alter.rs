@@ -160,8 +160,8 @@ impl Parser<'_> {
                 if !self.eat("CHARSET") {
                     self.expect_all(&["CHARACTER", "SET"])?;
                 }
-                let charset = self.name()?;
-                let collation = if self.eat("COLLATE") { Some(self.name()?) } else { None };
+                let charset = self.charset_name()?;
+                let collation = if self.eat("COLLATE") { Some(self.collation_name()?) } else { None };
                 Ok(AlterAction::ConvertCharset { charset, collation })
             }
             None => self.alter_option(),

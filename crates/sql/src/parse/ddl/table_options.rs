@@ -66,7 +66,7 @@ impl Parser<'_> {
             self.charset_option(&mut options.charset)?;
         } else if self.eat("COLLATE") {
             self.eat_op(Op::Eq);
-            options.collation = Some(self.name()?);
+            options.collation = Some(self.collation_name()?);
         } else if self.eat("COMMENT") {
             self.eat_op(Op::Eq);
             options.comment = Some(self.string()?);

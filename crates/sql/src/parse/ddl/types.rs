@@ -1,8 +1,10 @@
 //! Types of columns, with their attributes.
 
+use avocet_types::collation::Charset;
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::TypeSpec;
+use crate::parse::deprecated::Deprecated;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
@@ -102,14 +104,14 @@ impl Parser<'_> {
             "NCHAR" if self.eat("VARCHAR") || self.eat("VARYING") => name = "NVARCHAR".into(),
             _ => {}
         }
-        let national = matches!(name.as_str(), "NCHAR" | "NVARCHAR");
+        let is_national = matches!(name.as_str(), "NCHAR" | "NVARCHAR");
         let mut ty = TypeSpec {
             name,
             args: Vec::new(),
             values: Vec::new(),
             unsigned: false,
             zerofill: false,
-            charset: national.then(|| "utf8mb3".into()),
+            charset: is_national.then(|| "utf8mb3".into()),
             collation: None,
             binary: false,
             span: start,
@@ -126,6 +128,9 @@ impl Parser<'_> {
             return Err(self.error());
         }
         self.type_attributes(&mut ty)?;
+        if is_national {
+            self.deprecated(Deprecated::National);
+        }
         ty.span = self.span_from(start);
         Ok(ty)
     }
@@ -158,24 +163,61 @@ impl Parser<'_> {
                 _ => {}
             }
         }
+        self.deprecated_number(ty);
         Ok(())
+    }
+
+    fn deprecated_number(&mut self, ty: &TypeSpec) {
+        if ty.zerofill {
+            self.deprecated(Deprecated::Zerofill);
+        }
+        let is_approximate = ty.is_approximate();
+        match &*ty.args {
+            [_] if ty.name == "YEAR" => self.deprecated(Deprecated::YearWidth),
+            [_, _] if is_approximate => self.deprecated(Deprecated::FloatDigits),
+            [_] if ty.is_integer() => self.deprecated(Deprecated::DisplayWidth),
+            _ => {}
+        }
+        if ty.unsigned && !ty.is_integer() && ty.name != "YEAR" {
+            self.deprecated(Deprecated::UnsignedFraction);
+        }
     }
 
     fn text_attributes(&mut self, ty: &mut TypeSpec) -> ParseResult<()> {
         loop {
             if self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) || self.eat_all(&["CHAR", "SET"]) {
-                ty.charset = Some(self.name()?);
-            } else if self.eat("BINARY") {
+                ty.charset = Some(self.charset_name()?);
+            } else if self.binary_attribute() {
                 ty.binary = true;
-            } else if self.eat("ASCII") {
-                ty.charset = Some("latin1".into());
-            } else if self.eat("BYTE") {
-                ty.charset = Some("binary".into());
-            } else if self.eat("UNICODE") {
-                ty.charset = Some("ucs2".into());
+            } else if let Some(charset) = self.charset_attribute() {
+                ty.charset = Some(charset.name().into());
             } else {
                 return Ok(());
             }
+        }
+    }
+
+    /// BINARY as an attribute of a type of text.
+    pub(in crate::parse) fn binary_attribute(&mut self) -> bool {
+        let is_given = self.eat("BINARY");
+        if is_given {
+            self.deprecated(Deprecated::BinaryAttribute);
+        }
+        is_given
+    }
+
+    /// A character set's old name as an attribute of a type of text.
+    pub(in crate::parse) fn charset_attribute(&mut self) -> Option<Charset> {
+        match self.eat_any(&["ASCII", "UNICODE", "BYTE"])? {
+            "ASCII" => {
+                self.deprecated(Deprecated::Ascii);
+                Some(Charset::Latin1)
+            }
+            "UNICODE" => {
+                self.deprecated(Deprecated::Unicode);
+                Some(Charset::Ucs2)
+            }
+            _ => Some(Charset::Binary),
         }
     }
 }

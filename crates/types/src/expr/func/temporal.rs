@@ -231,13 +231,30 @@ pub(crate) fn date_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -
 
 /// Both must be times, or both dates with times.
 pub(crate) fn time_diff<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let first = time_or_moment(&args[0], &info.arg_types[0], ctx)?;
-    let second = time_or_moment(&args[1], &info.arg_types[1], ctx)?;
-    match (first, second) {
+    let read = |at: usize| match counted_moment(&args[at], ctx) {
+        Some(moment) => Ok(moment),
+        None => time_or_moment(&args[at], &info.arg_types[at], ctx),
+    };
+    match (read(0)?, read(1)?) {
         (Datum::Time(a), Datum::Time(b)) | (Datum::DateTime(a), Datum::DateTime(b)) => {
             clipped_time(a - b, ctx)
         }
         _ => Ok(Datum::Null),
+    }
+}
+
+/// What a text or a number says, if that is a date whose day its month does not have: TIMEDIFF counts with it.
+fn counted_moment(value: &Datum<'_>, ctx: &EvalContext) -> Option<Datum<'static>> {
+    let counted = |text: &[u8]| {
+        let is_known = temporal::parse_datetime(text, ctx.time_zone, ZeroDates::ALLOWED).is_some();
+        if is_known { None } else { temporal::count_datetime(text, ctx.time_zone).map(Datum::DateTime) }
+    };
+    match value {
+        Datum::Int(number @ (10_000_000..=99_999_999 | 10_000_000_000_000..=99_999_999_999_999)) => {
+            counted(number.to_string().as_bytes())
+        }
+        Datum::Str(_) | Datum::Bytes(_) if is_moment(bytes(value), ctx.time_zone) => counted(bytes(value)),
+        _ => None,
     }
 }
 

@@ -256,7 +256,7 @@ pub(crate) fn fsp_of(ty: &SqlType) -> u8 {
         SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } | SqlType::Time { fsp } => fsp,
         SqlType::Decimal { scale, .. } => scale.min(6),
         SqlType::Float(_) | SqlType::Double(_) => 6,
-        _ if ty.is_string() || ty.is_bytes() => 6,
+        _ if ty.is_string() || ty.is_bytes() || ty.members().is_some() => 6,
         _ => 0,
     }
 }

@@ -167,11 +167,19 @@ impl Typer {
         Ok(Expr::new(ExprKind::Arith { op, left: Box::new(left), right: Box::new(right) }, ty, nullable))
     }
 
+    /// A hexadecimal or bit literal as the functions of one number take it; operators of two take it as an integer.
+    pub(crate) fn hybrid_as_double(&self, expr: Expr) -> Expr {
+        match hybrid_number(&expr) {
+            Some(number) => self.convert(number, SqlType::DOUBLE),
+            None => expr,
+        }
+    }
+
     /// `-expr`.
     pub fn negate(&self, expr: Expr) -> Expr {
         let expr = match expr.ty.is_temporal() {
             true => self.convert(expr, SqlType::DOUBLE),
-            false => self.number(expr),
+            false => self.number(self.hybrid_as_double(expr)),
         };
         match expr.as_literal() {
             Some(Datum::Int(v)) if *v != i64::MIN => return Expr::literal(Datum::Int(-v), SqlType::BIGINT),

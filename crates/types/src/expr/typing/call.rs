@@ -106,14 +106,17 @@ impl Typer {
 
     fn arguments(&self, function: Function, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
         let info = function.info();
-        // A BIT has digits where others are read as texts of digits.
         let args = match function {
+            // A BIT, and a hexadecimal literal, has digits where others are read as texts of digits.
             Function::Conv | Function::Bin | Function::Oct => {
                 let digits = |arg: Expr| match arg.ty {
                     SqlType::Bit { .. } => self.convert(arg, SqlType::BIGINT_UNSIGNED),
-                    _ => arg,
+                    _ => hybrid_number(&arg).unwrap_or(arg),
                 };
                 args.into_iter().map(digits).collect()
+            }
+            Function::Abs | Function::Ceil | Function::Floor | Function::Round | Function::Truncate => {
+                args.into_iter().map(|arg| self.hybrid_as_double(arg)).collect()
             }
             _ => args,
         };
@@ -266,7 +269,12 @@ impl Typer {
     /// FIELD compares strings that agree on no collation by their bytes.
     fn field_arguments(&self, args: Vec<Expr>) -> EvalResult<Vec<Expr>> {
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
-        let args = self.coded_operands(args);
+        let mut args = self.coded_operands(args);
+        // Dates, times and documents are compared as the texts that they are shown as, unless there is a number.
+        let is_shown = |e: &Expr| is_text(e) || e.ty.is_temporal() || e.ty == SqlType::Json;
+        if !args.iter().all(is_text) && args.iter().all(is_shown) {
+            args = args.into_iter().map(|arg| if is_text(&arg) { arg } else { self.text(arg) }).collect();
+        }
         // Members of one type are still numbers, which is the same.
         if !args.iter().all(is_text) {
             return self.comparable(args, "field");
@@ -354,6 +362,7 @@ impl Typer {
     fn time_or_moment(&self, arg: Expr) -> Expr {
         let arg = self.session_time(arg);
         match ValueClass::of(&arg.ty) {
+            _ if arg.ty.members().is_some() => self.decoded(arg),
             ValueClass::Text | ValueClass::Bytes => arg,
             ValueClass::Int | ValueClass::Decimal | ValueClass::Double if arg.ty != SqlType::Year => arg,
             _ if arg.ty.is_temporal() => arg,
@@ -428,12 +437,21 @@ impl Typer {
             Function::IsNull => Ok(self.is(next(), IsTest::Null, false)),
             Function::Date => Ok(self.to_date(next())),
             Function::TimeOf => {
-                let arg = next();
-                Ok(self.argument(arg, ArgClass::Time))
+                let time = self.argument(next(), ArgClass::Time);
+                Ok(if time.is_null_literal() {
+                    Expr::literal(Datum::Null, SqlType::Time { fsp: 0 })
+                } else {
+                    time
+                })
             }
             Function::Timestamp => {
                 let datetime = next();
-                let datetime = self.argument(datetime, ArgClass::DateTime);
+                let datetime = match self.argument(datetime, ArgClass::DateTime) {
+                    null if null.is_null_literal() => {
+                        Expr::literal(Datum::Null, SqlType::DateTime { fsp: 0 })
+                    }
+                    datetime => datetime,
+                };
                 match args.next() {
                     Some(time) => self.call(Function::AddTime, vec![datetime, time]),
                     None => Ok(datetime),

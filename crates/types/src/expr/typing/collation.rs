@@ -36,6 +36,31 @@ impl Coercibility {
     }
 }
 
+const XML: [Function; 2] = [Function::ExtractValue, Function::UpdateXml];
+
+/// Functions whose results have nothing of their arguments, although their types are told as if they had.
+const MADE_ANEW: [Function; 19] = [
+    Function::BitAnd,
+    Function::BitOr,
+    Function::BitXor,
+    Function::BitNot,
+    Function::ShiftLeft,
+    Function::ShiftRight,
+    Function::Uncompress,
+    Function::LoadFile,
+    Function::Uuid,
+    Function::Charset,
+    Function::CollationOf,
+    Function::FormatBytes,
+    Function::FormatPicoTime,
+    Function::JsonQuote,
+    Function::JsonUnquote,
+    Function::JsonType,
+    Function::JsonPretty,
+    Function::AddTime,
+    Function::SubTime,
+];
+
 /// A collation and how it came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Derivation {
@@ -52,6 +77,10 @@ impl Expr {
                 return Derivation { collation: connection, coercibility: Coercibility::Ignorable };
             }
             _ if self.ty.is_bytes() => Collation::BINARY,
+            SqlType::Json => {
+                let (collation, coercibility) = (Collation::UTF8MB4_BIN, Coercibility::Implicit);
+                return Derivation { collation, coercibility };
+            }
             _ => match self.ty.collation() {
                 Some(collation) => collation,
                 None => return Derivation { collation: connection, coercibility: Coercibility::Numeric },
@@ -71,6 +100,7 @@ impl Expr {
             ExprKind::Column(_) => Coercibility::Implicit,
             ExprKind::Collate(_) => Coercibility::Explicit,
             ExprKind::Cast(_) => Coercibility::Implicit,
+            ExprKind::Convert(inner) if inner.ty == SqlType::Json => Coercibility::Implicit,
             ExprKind::Convert(inner)
                 if inner.ty.is_string() || inner.ty.is_bytes() || inner.ty.is_coded() =>
             {
@@ -84,9 +114,12 @@ impl Expr {
                 Coercibility::Implicit
             }
             ExprKind::Call(function, args) => match function.info().ret {
+                _ if MADE_ANEW.contains(function) => Coercibility::Coercible,
+                _ if XML.contains(function) => Coercibility::Implicit,
                 Ret::System(_) => Coercibility::System,
                 Ret::Ascii(_) => Coercibility::Coercible,
-                _ if function.changes_its_first() && args[0].ty.collation().is_some() => {
+                Ret::Bytes(_) if *function != Function::WeightString => Coercibility::Coercible,
+                _ if function.changes_its_first() && (args[0].ty.is_string() || args[0].ty.is_bytes()) => {
                     strongest(&mut args[..1].iter())
                 }
                 _ => strongest(&mut args.iter()),
@@ -160,7 +193,8 @@ impl Typer {
 }
 
 /// The rules of `DTCollation::aggregate`: byte strings win among equals; then the stronger; then the larger character set;
-/// then `_bin` collations. `None` if two are explicit.
+/// then `_bin` collations. `None` if two are explicit, or
+/// two `_bin` collations of one character set.
 fn combine(a: Derivation, b: Derivation) -> Option<Derivation> {
     if (a.collation == Collation::BINARY) != (b.collation == Collation::BINARY) {
         let (bytes, text) = if a.collation == Collation::BINARY { (a, b) } else { (b, a) };
@@ -169,7 +203,9 @@ fn combine(a: Derivation, b: Derivation) -> Option<Derivation> {
     if a.coercibility != b.coercibility {
         return Some(if a.coercibility < b.coercibility { a } else { b });
     }
-    if a.coercibility == Coercibility::Explicit && a.collation != b.collation {
+    let is_of_one_charset = a.collation.info().charset == b.collation.info().charset;
+    let are_binary = is_of_one_charset && a.collation.is_binary() && b.collation.is_binary();
+    if (a.coercibility == Coercibility::Explicit || are_binary) && a.collation != b.collation {
         return None;
     }
     match a.collation.merge(b.collation) {

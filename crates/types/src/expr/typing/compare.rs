@@ -80,6 +80,12 @@ impl Typer {
                 self.convert(right, SqlType::BIGINT)
             }
             (C::Text, C::Int | C::Decimal | C::Double) if left.ty.members().is_none() => self.text(right),
+            // Under the left side's collation, whatever the other one is.
+            (C::Text, C::Text | C::Bytes) => match left.ty.collation() {
+                Some(collation) => self.under_collation(right, collation),
+                None => right,
+            },
+            (C::Bytes, C::Text) => self.under_collation(right, Collation::BINARY),
             _ => right,
         };
         let exprs = vec![left, right];
@@ -92,7 +98,12 @@ impl Typer {
     pub(crate) fn compare_case(&self, operand: Expr, value: Expr) -> EvalResult<Expr> {
         let is_document = |expr: &Expr| expr.ty == SqlType::Json;
         let exprs = vec![operand, value];
-        self.check_compared(&exprs, true)?;
+        self.check_compared(&exprs, true).map_err(|error| match error {
+            EvalError::CollationMix { of, .. } => {
+                EvalError::CollationMix { of, operation: "case".to_owned() }
+            }
+            other => other,
+        })?;
         let mut exprs = self.as_the_temporal(exprs);
         // A document beside another value counts as its text here, or as its number.
         if let Some(at) = exprs.iter().position(is_document)
