@@ -7,14 +7,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 use avocet_sql::plan::{ColumnId, ColumnTable, CteId, Projected, SortKey};
 use avocet_sql::relational::{Checkpoint, JoinKind, Node, Operator, Plan, Recursive, RowRange, Scan};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{EvalContext, Expr, ExprKind};
+use avocet_types::{ColumnBuilder, SqlType};
 use datafusion::catalog::cte_worktable::CteWorkTable;
-use datafusion::common::{Column, Spans, TableReference};
-use datafusion::datasource::provider_as_source;
+use datafusion::common::{Column, DataFusionError, Spans, TableReference};
+use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::logical_plan::{RecursiveQuery, Subquery};
 use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Operator as Op};
 
@@ -37,6 +39,8 @@ use crate::unseen::Keys;
 
 /// Of a long ORDER BY, those that stay keys of their own.
 const FIRST_KEYS: usize = 8;
+/// VALUES of so many rows are a table.
+const MANY_VALUES: usize = 64;
 
 #[derive(Clone)]
 pub(super) struct Lowerer {
@@ -319,6 +323,9 @@ impl Lowerer {
     }
 
     fn values(&mut self, rows: &[Vec<Expr>], outputs: &[ColumnId]) -> Result<LogicalPlan, SqlError> {
+        if let Some(plan) = self.many_values(rows, outputs)? {
+            return Ok(plan);
+        }
         let mut values = Vec::with_capacity(rows.len());
         for row in rows {
             let row = row.iter().map(|value| self.logical_value(value));
@@ -331,6 +338,37 @@ impl Lowerer {
         });
         let exprs: Vec<_> = exprs.collect();
         nodes::project(plan, exprs)
+    }
+
+    /// Many rows of literals as a table of one batch: DataFusion would go over each of them as an expression, several times.
+    fn many_values(&self, rows: &[Vec<Expr>], outputs: &[ColumnId]) -> Result<Option<LogicalPlan>, SqlError> {
+        if rows.len() < MANY_VALUES {
+            return Ok(None);
+        }
+        let (mut fields, mut arrays) = (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
+        for (at, id) in outputs.iter().enumerate() {
+            let ty = self.columns()[*id].ty;
+            let kept = ty.arrow_type();
+            let mut builder = ColumnBuilder::new(&ty, rows.len());
+            for row in rows {
+                let value = &row[at];
+                let is_kept_so = value.ty == SqlType::Null || value.ty.arrow_type() == kept;
+                match value.as_literal().filter(|_| is_kept_so) {
+                    Some(value) => builder.append(value),
+                    None => return Ok(None),
+                }
+            }
+            arrays.push(builder.finish());
+            fields.push(Field::new(name_of(*id), kept, true));
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let plan = RecordBatch::try_new(schema.clone(), arrays)
+            .map_err(DataFusionError::from)
+            .and_then(|batch| MemTable::try_new(schema, vec![vec![batch]]))
+            .and_then(|table| {
+                LogicalPlanBuilder::scan("values", provider_as_source(Arc::new(table)), None)?.build()
+            });
+        Ok(Some(df_result(plan)?))
     }
 
     fn recursive(&mut self, recursive: &Recursive, outputs: &[ColumnId]) -> Result<LogicalPlan, SqlError> {

@@ -17,12 +17,13 @@ pub enum Counter {
     Commit,
     Rollback,
     SlowAnalytics,
+    SlowQueries,
     PlansCompiled,
     StatementsParsed,
     QueriesBound,
 }
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "Questions",
     "Com_select",
     "Com_insert",
@@ -31,6 +32,7 @@ const NAMES: [&str; 11] = [
     "Com_commit",
     "Com_rollback",
     "Avocet_analytic_queries",
+    "Slow_queries",
     "Avocet_point_plans_compiled",
     "Avocet_statements_parsed",
     "Avocet_queries_bound",

@@ -36,6 +36,8 @@ pub(super) struct Settings {
     pub metadata_lock_timeout: Duration,
     /// `None` for no limit.
     pub max_execution_time: Option<Duration>,
+    /// A statement that takes as long counts among the slow ones.
+    pub slow_after: Duration,
     /// Bytes for one analytical query; `None` for the server's limit.
     pub query_memory_limit: Option<usize>,
     pub select_limit: u64,
@@ -112,6 +114,7 @@ impl Settings {
             lock_wait_timeout: Duration::ZERO,
             metadata_lock_timeout: Duration::ZERO,
             max_execution_time: None,
+            slow_after: Duration::from_secs(10),
             query_memory_limit: None,
             select_limit: u64::MAX,
             connection_collation: Collation::DEFAULT,

@@ -6,6 +6,7 @@ use std::time::Instant;
 use avocet_sql::parse::statement::StatementKind;
 use avocet_types::error::SqlError;
 
+use super::counters::Counter;
 use super::plan_cache::CachedPlan;
 use super::run::Text;
 use super::state::Session;
@@ -79,6 +80,9 @@ impl Session {
             (false, changed) => (changed.max(0) as u64, 0),
         };
         let took = began.elapsed();
+        if took >= self.settings.slow_after {
+            self.shared.counters.add(Counter::SlowQueries);
+        }
         // The clock was read when the statement began.
         let at_us = match self.settings.fixed_time {
             None => self.context.statement_time_micros.saturating_add(took.as_micros() as i64),

@@ -121,7 +121,7 @@ pub(super) struct Variable {
 }
 
 /// MySQL takes no time from here on.
-const LAST_TIMESTAMP: f64 = 32_536_771_199.0;
+const LAST_TIMESTAMP: f64 = 2_147_483_648.0;
 const UTF8MB4_COLLATION: &str = "default_collation_for_utf8mb4";
 
 /// The value of each variable, by its position in [`VARIABLES`].

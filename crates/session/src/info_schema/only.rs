@@ -33,11 +33,16 @@ fn restrict(condition: &Expr, scan: &TableScan, only: &mut Only) {
                 }) else {
                     continue;
                 };
-                // Names are compared byte by byte but for blanks at their ends.
-                let Some(Datum::Str(text)) = literal.as_literal().filter(|_| !ends_with_blank(literal))
-                else {
-                    continue;
+                // Brought to the column's character set.
+                let literal = match &literal.kind {
+                    ExprKind::Convert(literal) => literal,
+                    _ => literal,
                 };
+                let Some(Datum::Str(text)) = literal.as_literal() else { continue };
+                // Names are compared byte by byte but for blanks at their ends.
+                if text.ends_with(' ') {
+                    continue;
+                }
                 match name {
                     "TABLE_SCHEMA" => only.database = Some(text.as_ref().into()),
                     "TABLE_NAME" => only.table = Some(text.as_ref().into()),
@@ -47,8 +52,4 @@ fn restrict(condition: &Expr, scan: &TableScan, only: &mut Only) {
         }
         _ => {}
     }
-}
-
-fn ends_with_blank(literal: &Expr) -> bool {
-    matches!(literal.as_literal(), Some(Datum::Str(text)) if text.ends_with(' '))
 }

@@ -44,6 +44,14 @@ pub(super) fn seconds(value: &Value) -> Duration {
     Duration::from_secs(int(value))
 }
 
+/// Seconds, with a fraction; 31,536,000 at most.
+pub(super) fn fraction(value: &Value) -> Duration {
+    match value {
+        Datum::Double(seconds) => Duration::from_secs_f64(seconds.clamp(0.0, 31_536_000.0)),
+        _ => seconds(value),
+    }
+}
+
 pub(super) fn block_mode(value: &Value) -> BlockMode {
     BlockMode::by_name(text(value)).unwrap_or(BlockMode::DEFAULT)
 }
