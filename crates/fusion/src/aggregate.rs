@@ -1,6 +1,6 @@
 //! Aggregation, DISTINCT and window functions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -424,16 +424,23 @@ impl Lowerer {
             self.define(window.id, result.ty.clone());
             passed.push(result.expr.alias(name_of(window.id)));
         }
-        // Window nodes name their columns themselves.
-        let named: Vec<_> = calls
-            .calls
-            .iter()
-            .enumerate()
-            .map(|(i, call)| df::ident(call.schema_name().to_string()).alias(format!("v{i}")))
-            .collect();
-        let below: Vec<_> = plan.schema().columns().into_iter().map(df::Expr::Column).chain(named).collect();
-        let plan = self.with_windows(plan, calls.calls)?;
-        nodes::project(nodes::project(plan, below)?, passed)
+        // Window nodes name their columns themselves, and a name says nothing of casts: those of one name are of nodes of their own.
+        let mut left: Vec<_> = calls.calls.into_iter().enumerate().collect();
+        let mut plan = plan;
+        while !left.is_empty() {
+            let mut names = HashSet::new();
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(_, call)| names.insert(call.schema_name().to_string()));
+            let below = plan.schema().columns().into_iter().map(df::Expr::Column);
+            let named = now
+                .iter()
+                .map(|(at, call)| df::ident(call.schema_name().to_string()).alias(format!("v{at}")));
+            let columns: Vec<_> = below.chain(named).collect();
+            plan = self.with_windows(plan, now.into_iter().map(|(_, call)| call).collect())?;
+            plan = nodes::project(plan, columns)?;
+            left = later;
+        }
+        nodes::project(plan, passed)
     }
 
     /// All in one go; if memory is scarce one by one, since some of them need more of it than others.

@@ -37,10 +37,7 @@ const FEW_ROWS: f64 = 32.0;
 /// Whether the node is a LATERAL table that refers to so many rows that evaluating it once for all is worth while.
 pub(super) fn is_beside_many(node: &Node, environment: Environment<'_>) -> Result<bool, SqlError> {
     let Operator::Apply(apply) = &node.operator else { return Ok(false) };
-    let serves = match apply.kind {
-        ApplyKind::Rows { .. } | ApplyKind::Scalar => true,
-        _ => false,
-    };
+    let serves = matches!(apply.kind, ApplyKind::Rows { .. } | ApplyKind::Scalar);
     if !serves || local_columns(apply).is_empty() || is_volatile(&apply.query) || locks(&apply.query) {
         return Ok(false);
     }
