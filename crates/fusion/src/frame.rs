@@ -35,13 +35,16 @@ impl Lowerer {
         args: Vec<df::Expr>,
     ) -> Result<df::Expr, SqlError> {
         let mut call = DfWindow::new(function, args);
-        for key in &window.partition_by {
-            let is_real = ValueClass::of(&key.ty) == ValueClass::Double;
-            let key = if is_real { self.equality_key(key)? } else { self.sort_key(key)? };
-            call.params.partition_by.push(key);
+        // The two zeros are peers.
+        let key = |lowerer: &mut Self, key: &Expr| match ValueClass::of(&key.ty) {
+            ValueClass::Double => lowerer.equality_key(key),
+            _ => lowerer.sort_key(key),
+        };
+        for partition in &window.partition_by {
+            call.params.partition_by.push(key(self, partition)?);
         }
-        for (key, descending) in &window.order_by {
-            call.params.order_by.push(Sort::new(self.sort_key(key)?, !descending, !descending));
+        for (order, descending) in &window.order_by {
+            call.params.order_by.push(Sort::new(key(self, order)?, !descending, !descending));
         }
         if call.params.partition_by.len() > LONG_CHAIN {
             let keys = std::mem::take(&mut call.params.partition_by);

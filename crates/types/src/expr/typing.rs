@@ -365,6 +365,14 @@ impl Typer {
         Some(Expr::new(call, to, expr.nullable))
     }
 
+    /// A YEAR that is computed is no year where a date or time is asked for, but the number that it is.
+    pub(crate) fn computed_year(&self, expr: Expr) -> Expr {
+        match (expr.ty, &expr.kind) {
+            (SqlType::Year, ExprKind::Call(..) | ExprKind::Cast(_)) => self.convert(expr, SqlType::BIGINT),
+            _ => expr,
+        }
+    }
+
     /// Wraps an expression in an implicit conversion, if it needs one. Lengths, widths and scales alone need none
     /// unless values would look different.
     pub fn convert(&self, expr: Expr, to: SqlType) -> Expr {
@@ -379,10 +387,13 @@ impl Typer {
             let to = if to == SqlType::BIGINT && unsigned { SqlType::BIGINT_UNSIGNED } else { to };
             return self.convert(number, to);
         }
-        let expr = match ValueClass::of(&to) {
+        let mut expr = match ValueClass::of(&to) {
             ValueClass::Int | ValueClass::Decimal | ValueClass::Double => self.moment_as_number(expr),
             _ => expr,
         };
+        if to.is_temporal() {
+            expr = self.computed_year(expr);
+        }
         // A date or time is read from a name.
         if expr.ty.members().is_some() && to.is_temporal() {
             return self.convert(self.decoded(expr), to);

@@ -58,6 +58,7 @@ impl Typer {
         let expr = match target {
             CastTarget::Signed | CastTarget::Unsigned => self.extreme_as_number(expr),
             CastTarget::Decimal(_) | CastTarget::Float | CastTarget::Double => self.moment_as_number(expr),
+            CastTarget::Date | CastTarget::DateTime(_) | CastTarget::Time(_) => self.computed_year(expr),
             _ => expr,
         };
         let ty = self.cast_type(&expr, target)?;

@@ -376,7 +376,12 @@ impl Typer {
         all.push(expr);
         all.extend(list);
         self.check_compared(&all, true)?;
-        let all = self.constants_as_numbers(self.as_the_number(all), " IN ");
+        let all = self.as_the_number(all);
+        // Constants that are no members have one number: among each other they are compared as texts.
+        let all = match all[0].ty.members() {
+            Some(_) => self.constants_as_numbers(all, " IN "),
+            None => all,
+        };
         // Names, if nothing beside them is a number.
         let plain = |expr: &Expr| is_number(ValueClass::of(&expr.ty)) && expr.ty.members().is_none();
         let numbers = all[1..].iter().any(plain);
