@@ -229,9 +229,24 @@ impl From<SinkError> for SqlError {
             SinkError::OutOfOrder => ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[]),
             SinkError::RowTooLarge => ErrorCode::NET_PACKET_TOO_LARGE.with(&[]),
             SinkError::Mismatch => ErrorCode::UNKNOWN_ERROR.with(&[]),
-            SinkError::OutOfMemory | SinkError::CannotSpill(_) => {
-                ErrorCode::OUT_OF_RESOURCES.because(error.to_string())
+            SinkError::OutOfMemory => ErrorCode::OUT_OF_RESOURCES.because(error.to_string()),
+            SinkError::CannotSpill(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                ErrorCode::DISK_FULL.because(error.to_string())
             }
+            SinkError::CannotSpill(_) => ErrorCode::GET_ERRNO.because(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_said_to_be_full() {
+        let full = SqlError::from(SinkError::CannotSpill(io::ErrorKind::StorageFull));
+        assert!(full.is(ErrorCode::DISK_FULL), "{full:?}");
+        let other = SqlError::from(SinkError::CannotSpill(io::ErrorKind::PermissionDenied));
+        assert!(other.is(ErrorCode::GET_ERRNO), "{other:?}");
     }
 }
