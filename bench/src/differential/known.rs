@@ -40,12 +40,14 @@ static KNOWN: [Known; 7] = [
     },
     Known {
         line: "NULLIF of a constant beside a date",
-        is: |case| case.names(&["NULLIF("]) && case.both_give_rows(),
+        is: |case| case.names(&["NULLIF("]) && case.differs_only_where(is_null_or_same_digits),
     },
     Known {
         line: "a list of IN with texts and dates",
         is: |case| {
-            case.names(&[" IN ("]) && case.names(&["DATE'", "TIMESTAMP'", "TIME'"]) && case.both_give_rows()
+            case.names(&[" IN ("])
+                && case.names(&["DATE'", "TIMESTAMP'", "TIME'"])
+                && case.differs_only_where(are_truths)
         },
     },
     Known {
@@ -70,22 +72,52 @@ impl Case<'_> {
         matches!((self.ours, self.theirs), (Outcome::Rows { .. }, Outcome::Rows { .. }))
     }
 
+    /// Whether the same number of rows stands in the same order, and `may` holds for each two texts that differ.
+    fn differs_only_where(&self, may: fn(ours: &str, theirs: &str) -> bool) -> bool {
+        let (Outcome::Rows { rows: ours, .. }, Outcome::Rows { rows: theirs, .. }) = (self.ours, self.theirs)
+        else {
+            return false;
+        };
+        let may_differ = |pair: (&Cell, &Cell)| match pair {
+            (Cell::Text(ours), Cell::Text(theirs)) => ours == theirs || may(ours, theirs),
+            (ours, theirs) => in_form(ours, str::to_owned) == in_form(theirs, str::to_owned),
+        };
+        let may_row = |(ours, theirs): (&Vec<Cell>, &Vec<Cell>)| {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(may_differ)
+        };
+        ours.len() == theirs.len() && ours.iter().zip(theirs).all(may_row)
+    }
+
     /// Whether the rows are the same when each text is brought to one form.
     fn same_rows_as(&self, form: fn(&str) -> String) -> bool {
         let (Outcome::Rows { rows: a, .. }, Outcome::Rows { rows: b, .. }) = (self.ours, self.theirs) else {
             return false;
         };
         let formed = |rows: &[Vec<Cell>]| {
-            let cell = |cell: &Cell| match cell {
-                Cell::Text(text) => form(text),
-                Cell::Float(float) => format!("{float:.7e}"),
-            };
-            let mut rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+            let row = |row: &Vec<Cell>| row.iter().map(|cell| in_form(cell, form)).collect();
+            let mut rows: Vec<Vec<String>> = rows.iter().map(row).collect();
             rows.sort();
             rows
         };
         formed(a) == formed(b)
     }
+}
+
+fn in_form(cell: &Cell, form: fn(&str) -> String) -> String {
+    match cell {
+        Cell::Text(text) => form(text),
+        Cell::Float(float) => format!("{float:.7e}"),
+    }
+}
+
+/// `20240131` beside `2024-01-31`.
+fn is_null_or_same_digits(ours: &str, theirs: &str) -> bool {
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).collect::<Vec<_>>();
+    theirs == "NULL" || (ours != "NULL" && digits(ours) == digits(theirs))
+}
+
+fn are_truths(ours: &str, theirs: &str) -> bool {
+    [ours, theirs].iter().all(|text| matches!(*text, "0" | "1" | "NULL"))
 }
 
 fn has_null(rows: &[Vec<Cell>]) -> bool {

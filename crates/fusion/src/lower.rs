@@ -41,6 +41,8 @@ use crate::unseen::Keys;
 const FIRST_KEYS: usize = 8;
 /// VALUES of so many rows are a table.
 const MANY_VALUES: usize = 64;
+/// These stand in batches of so many.
+const BATCH_ROWS: usize = 8192;
 
 #[derive(Clone)]
 pub(super) struct Lowerer {
@@ -340,13 +342,14 @@ impl Lowerer {
         nodes::project(plan, exprs)
     }
 
-    /// Many rows of literals as a table of one batch: DataFusion would go over each of them as an expression, several times.
+    /// Many rows of literals as a table: DataFusion would go over each of them as an expression, several times.
     fn many_values(&self, rows: &[Vec<Expr>], outputs: &[ColumnId]) -> Result<Option<LogicalPlan>, SqlError> {
         if rows.len() < MANY_VALUES {
             return Ok(None);
         }
         let (mut fields, mut arrays) = (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
         for (at, id) in outputs.iter().enumerate() {
+            self.stop.check()?;
             let ty = self.columns()[*id].ty;
             let kept = ty.arrow_type();
             let mut builder = ColumnBuilder::new(&ty, rows.len());
@@ -364,7 +367,11 @@ impl Lowerer {
         let schema = Arc::new(Schema::new(fields));
         let plan = RecordBatch::try_new(schema.clone(), arrays)
             .map_err(DataFusionError::from)
-            .and_then(|batch| MemTable::try_new(schema, vec![vec![batch]]))
+            .and_then(|all| {
+                let piece = |at| all.slice(at, BATCH_ROWS.min(all.num_rows() - at));
+                let batches = (0..all.num_rows()).step_by(BATCH_ROWS).map(piece).collect();
+                MemTable::try_new(schema, vec![batches])
+            })
             .and_then(|table| {
                 LogicalPlanBuilder::scan("values", provider_as_source(Arc::new(table)), None)?.build()
             });

@@ -71,33 +71,25 @@ impl Generated {
         rows: u64,
         ctx: &EvalContext,
     ) -> Result<(), SqlError> {
-        let numbered = self.number_row(table, column, value, rows, ctx);
+        let zero_asks = !ctx.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
+        let mut numbered = Ok(());
+        match *value {
+            Datum::Int(v) if v != 0 || !zero_asks => self.note_explicit(table, v.max(0) as u64),
+            Datum::UInt(v) if v != 0 || !zero_asks => self.note_explicit(table, v),
+            Datum::Null | Datum::Int(_) | Datum::UInt(_) => {
+                let ty = &table.def.columns[column].ty;
+                numbered = self.generate(table, ty, rows).map(|next| {
+                    *value = if ty.is_unsigned() { Datum::UInt(next) } else { Datum::Int(next as i64) };
+                });
+            }
+            _ => {}
+        }
         self.expected = self.expected.saturating_sub(1);
         numbered
     }
 
-    fn number_row(
-        &mut self,
-        table: &TableHandle,
-        column: usize,
-        value: &mut Datum<'_>,
-        rows: u64,
-        ctx: &EvalContext,
-    ) -> Result<(), SqlError> {
-        let zero_asks = !ctx.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
-        match *value {
-            Datum::Null => {}
-            Datum::Int(0) | Datum::UInt(0) if zero_asks => {}
-            Datum::Int(v) => {
-                self.note_explicit(table, v.max(0) as u64);
-                return Ok(());
-            }
-            Datum::UInt(v) => {
-                self.note_explicit(table, v);
-                return Ok(());
-            }
-            _ => return Ok(()),
-        }
+    /// The next number, reserved for `rows` if there is none left.
+    fn generate(&mut self, table: &TableHandle, ty: &SqlType, rows: u64) -> Result<u64, SqlError> {
         if self.left == 0 {
             if self.expected == 0 {
                 self.expected = rows;
@@ -106,13 +98,11 @@ impl Generated {
             self.left = self.expected;
             self.reservations += 1;
         }
-        let ty = &table.def.columns[column].ty;
         let next = within_range(self.next, ty, self.first == 0)?;
         self.next += 1;
         self.left -= 1;
         self.own = Some(next);
-        *value = if ty.is_unsigned() { Datum::UInt(next) } else { Datum::Int(next as i64) };
-        Ok(())
+        Ok(next)
     }
 }
 

@@ -101,12 +101,13 @@ impl Entry {
         state.database = database.map(str::to_owned);
     }
 
-    /// From now on the client is watched on its stream: whether it is still there, and how long it takes.
+    /// The bytes that went over its stream; none once that is gone.
     fn traffic(&self) -> Traffic {
         let line = self.state.lock().line.upgrade();
         line.map_or(Traffic::default(), |line| line.lock().traffic)
     }
 
+    /// From now on the client is watched on its stream: whether it is still there, and how long it takes.
     pub fn watch(&self, line: &Arc<Mutex<Line>>) {
         self.state.lock().line = Arc::downgrade(line);
     }
@@ -431,14 +432,14 @@ impl Connections for Registry {
     }
 
     fn totals(&self) -> ConnectionTotals {
-        let (mut running, mut traffic) = (0, Traffic::default());
-        self.each(|entry| {
+        // Under one lock: a connection that ends meanwhile would be counted twice.
+        let connected = self.connections.lock();
+        let Connected { attempts, refused, mut traffic, .. } = *connected;
+        let mut running = 0;
+        for entry in connected.by_id.values() {
             running += u64::from(!matches!(entry.state.lock().activity, Activity::Sleep | Activity::Connect));
             traffic.add(entry.traffic());
-        });
-        let connected = self.connections.lock();
-        let Connected { attempts, refused, .. } = *connected;
-        traffic.add(connected.traffic);
+        }
         ConnectionTotals {
             attempts,
             refused,

@@ -11,6 +11,7 @@ mod how;
 mod indexes;
 mod kept_keys;
 mod partitions;
+mod row_size;
 mod temporary;
 mod views;
 mod zero_dates;

@@ -36,7 +36,6 @@ impl Shared {
             ("Threads_running", totals.running.to_string()),
             ("Bytes_received", totals.received.to_string()),
             ("Bytes_sent", totals.sent.to_string()),
-            ("Threads_created", totals.attempts.to_string()),
             ("Queries", self.counters.get("Questions").to_string()),
             ("Uptime_since_flush_status", self.counters.uptime().as_secs().to_string()),
             ("Prepared_stmt_count", self.prepared.load(Relaxed).to_string()),

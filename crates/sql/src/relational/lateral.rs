@@ -34,7 +34,7 @@ use crate::plan::{
 /// Beside fewer rows the table is evaluated for each.
 const FEW_ROWS: f64 = 32.0;
 
-/// Whether the node is a LATERAL table that refers to so many rows that evaluating it once for all is worth while.
+/// Whether the node is a LATERAL table or a scalar subquery beside so many rows that evaluating it once for all is worth while.
 pub(super) fn is_beside_many(node: &Node, environment: Environment<'_>) -> Result<bool, SqlError> {
     let Operator::Apply(apply) = &node.operator else { return Ok(false) };
     let serves = matches!(apply.kind, ApplyKind::Rows { .. } | ApplyKind::Scalar);
@@ -67,7 +67,9 @@ pub(super) fn join_lateral(node: &mut Node, columns: &mut ColumnTable) {
     let mut query = taker.take(query, counts);
     let mut count = None;
     if counts {
-        (query, count) = taker.counted(query, value);
+        let counted;
+        (query, counted) = taker.counted(query, value);
+        count = Some(counted);
     }
     let Taken { mut keys, conditions, before, .. } = taker.taken;
     let sides: [HashSet<ColumnId>; 2] =
@@ -230,13 +232,7 @@ impl Decorrelation<'_> {
             }
             Operator::Aggregate { input, mut aggregation } => {
                 let input = Box::new(self.take(*input, true));
-                // A key is passed on under a name of its own.
-                for key in &mut self.taken.keys {
-                    let expr = std::mem::replace(&mut key.right, Expr::int(0));
-                    let id = copy_of(self.columns, &expr);
-                    key.right = column(self.columns, id);
-                    aggregation.keys.push(Projected { id, expr });
-                }
+                self.group_by_keys(&mut aggregation);
                 self.taken.passed = self.taken.keys.iter().flat_map(|key| columns_of(&key.right)).collect();
                 Operator::Aggregate { input, aggregation }
             }
@@ -274,7 +270,7 @@ impl Decorrelation<'_> {
     }
 
     /// A value of each key's rows, and how many these are.
-    fn counted(&mut self, input: Node, value: ColumnId) -> (Node, Option<(ColumnId, ColumnId)>) {
+    fn counted(&mut self, input: Node, value: ColumnId) -> (Node, (ColumnId, ColumnId)) {
         let of = column(self.columns, value);
         let id = copy_of(self.columns, &of);
         let one = Expr::int(1);
@@ -293,15 +289,20 @@ impl Decorrelation<'_> {
             aggregate(count, AggregateFunction::Count, vec![one]),
         ];
         let mut aggregation = Aggregation { keys: Vec::new(), aggregates, rollup: false };
+        self.group_by_keys(&mut aggregation);
+        let outputs = aggregation.keys.iter().map(|key| key.id).chain([id, count]).collect();
+        let operator = Operator::Aggregate { input: Box::new(input), aggregation };
+        (Node::new(operator, outputs), (id, count))
+    }
+
+    /// Groups by what was taken out, each passed on under a name of its own.
+    fn group_by_keys(&mut self, aggregation: &mut Aggregation) {
         for key in &mut self.taken.keys {
             let expr = std::mem::replace(&mut key.right, Expr::int(0));
             let id = copy_of(self.columns, &expr);
             key.right = column(self.columns, id);
             aggregation.keys.push(Projected { id, expr });
         }
-        let outputs = aggregation.keys.iter().map(|key| key.id).chain([id, count]).collect();
-        let operator = Operator::Aggregate { input: Box::new(input), aggregation };
-        (Node::new(operator, outputs), Some((id, count)))
     }
 
     /// Adds what has to be passed on.

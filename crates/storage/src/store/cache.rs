@@ -12,7 +12,7 @@
 //!
 //! Whoever reads a block has a *slot* for each of its columns, which holds the column as long as the cache does: what is
 //! there is found without the cache's locks, and without counting a reference. A read of one row of a block takes each of
-//! its columns. Those that find no room stay until a column of another block finds none: who goes through a block row by row
+//! its columns. Those larger than a shard stay until one of another block comes: who goes through a block row by row
 //! would load them for each row.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -192,6 +192,7 @@ impl BlockCache {
                 shard.evict();
             }
         }
+        self.overflow.lock().clear();
     }
 
     /// Forgets a block's columns `0..columns`, because it was deleted.
@@ -221,7 +222,7 @@ impl BlockCache {
     }
 }
 
-/// Columns that found no room, of the one block that was asked for last.
+/// Columns larger than a shard, of the one block that was asked for last.
 #[derive(Default)]
 struct Overflow {
     block: Option<BlockId>,
@@ -260,7 +261,7 @@ impl Overflow {
 }
 
 impl Shard {
-    /// False if there is no room for it.
+    /// False if it is larger than all of the shard.
     fn insert(&mut self, key: Key, slots: &Arc<[Slot]>, column: &Arc<EncodedColumn>) -> bool {
         let size = column.size();
         if size > self.capacity {
@@ -284,7 +285,7 @@ impl Shard {
         while self.small_size + self.main_size > self.capacity {
             self.evict();
         }
-        self.entries.contains_key(&key)
+        true
     }
 
     fn remove(&mut self, key: &Key) {
