@@ -3,6 +3,7 @@
 use avocet_types::Collation;
 use avocet_types::collation::Charset;
 
+use super::error::ParseResult;
 use super::parser::Parser;
 
 /// A use of deprecated syntax.
@@ -183,7 +184,7 @@ impl Parser<'_> {
     }
 
     /// The name of a character set.
-    pub(super) fn charset_name(&mut self) -> super::error::ParseResult<String> {
+    pub(super) fn charset_name(&mut self) -> ParseResult<String> {
         let name = self.name()?;
         if let Some(deprecated) = Deprecated::of_charset(&name) {
             self.deprecated(deprecated);
@@ -192,7 +193,7 @@ impl Parser<'_> {
     }
 
     /// The name of a collation that a definition or SET gives.
-    pub(super) fn collation_name(&mut self) -> super::error::ParseResult<String> {
+    pub(super) fn collation_name(&mut self) -> ParseResult<String> {
         let name = self.name()?;
         if let Some(deprecated) = Deprecated::of_collation(&name) {
             self.deprecated(deprecated);

@@ -47,6 +47,8 @@ pub fn interval_of(value: &Datum<'_>, unit: IntervalUnit) -> Option<Interval> {
             Interval::of_seconds(micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
         }
         Datum::Str(_) | Datum::Bytes(_) => Interval::parse(unit, bytes(value))?,
+        // MySQL reads it as a signed number: 2^64 - 1 days are a day less.
+        Datum::UInt(count) => Interval::of(unit, count.cast_signed()),
         other => Interval::of(unit, int(other)),
     })
 }

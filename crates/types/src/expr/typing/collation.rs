@@ -36,6 +36,7 @@ impl Coercibility {
     }
 }
 
+/// Functions of XML: their results count as a column does.
 const XML: [Function; 2] = [Function::ExtractValue, Function::UpdateXml];
 
 /// Functions whose results have nothing of their arguments, although their types are told as if they had.
@@ -193,8 +194,7 @@ impl Typer {
 }
 
 /// The rules of `DTCollation::aggregate`: byte strings win among equals; then the stronger; then the larger character set;
-/// then `_bin` collations. `None` if two are explicit, or
-/// two `_bin` collations of one character set.
+/// then `_bin` collations. `None` if two are explicit, or two `_bin` collations of one character set.
 fn combine(a: Derivation, b: Derivation) -> Option<Derivation> {
     if (a.collation == Collation::BINARY) != (b.collation == Collation::BINARY) {
         let (bytes, text) = if a.collation == Collation::BINARY { (a, b) } else { (b, a) };
