@@ -7,7 +7,10 @@ use crate::table::TableHandle;
 
 #[derive(Clone, Debug, Default)]
 pub struct TableStats {
+    /// Committed ones, about: those of transactions that run, or that an older snapshot still sees, are not counted.
     pub rows: u64,
+    /// No snapshot from before sees more rows: there are not more places for them.
+    pub most_rows: u64,
     /// One per column; empty for a column of which nothing is known.
     pub columns: Vec<ColumnStats>,
     /// Rows that are in column blocks.
@@ -47,16 +50,21 @@ impl TableHandle {
         let mut sketches: Vec<Vec<DistinctSketch>> = vec![Vec::new(); columns];
         let mut paths: Option<Vec<PathStats>> = None;
         let mut any_hot = false;
+        let mut most_rows = 0;
         for (_, state) in self.relation.used_segments() {
             let cold = match &*state {
                 SegmentState::Cold(cold) => cold,
                 SegmentState::Hot(hot) => {
-                    any_hot |= hot.pages().next().is_some();
+                    let pages = hot.pages().count();
+                    any_hot |= pages > 0;
+                    most_rows += (pages * self.relation.slots_per_page()) as u64;
                     continue;
                 }
                 SegmentState::Empty => continue,
             };
-            cold_rows += cold.block.meta().rows() as u64;
+            let block_rows = cold.block.meta().rows() as u64;
+            cold_rows += block_rows;
+            most_rows += block_rows;
             match &mut paths {
                 None => paths = Some(paths_of(cold.block.meta())),
                 Some(paths) => paths.retain_mut(|path| path.goes_on(cold.block.meta())),
@@ -84,7 +92,7 @@ impl TableHandle {
             }
         };
         let paths = paths.filter(|_| !any_hot).unwrap_or_default();
-        TableStats { rows, cold_rows, columns: (0..columns).map(column).collect(), paths }
+        TableStats { rows, most_rows, cold_rows, columns: (0..columns).map(column).collect(), paths }
     }
 }
 

@@ -19,7 +19,12 @@ pub fn statistics_of(table: &TableHandle) -> TableStatistics {
         }
     };
     let paths = stats.paths.iter().filter_map(path_statistics_of).collect();
-    TableStatistics { rows, columns: stats.columns.into_iter().enumerate().map(column).collect(), paths }
+    TableStatistics {
+        rows,
+        most_rows: stats.most_rows,
+        columns: stats.columns.into_iter().enumerate().map(column).collect(),
+        paths,
+    }
 }
 
 fn path_statistics_of(path: &PathStats) -> Option<PathStatistics> {

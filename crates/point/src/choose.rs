@@ -479,7 +479,7 @@ impl<'c> Draft<'c> {
             && single
             && draft.eq.len() == parts.len()
             && parts.iter().all(|p| p.prefix_len.is_none());
-        draft.match_order(wish);
+        draft.match_order(wish, handle);
         let next = parts.get(draft.eq.len()).map(|part| part.column);
         let is_first = wish.order.first().is_some_and(|(column, _)| Some(*column) == next);
         draft.not_null = wish.first_value && is_first && draft.gives_order && !draft.unique && !after_prefix;
@@ -523,15 +523,16 @@ impl<'c> Draft<'c> {
         self.terms_used().all(|c| c.exact) && self.parts[..parts].iter().all(|p| p.prefix_len.is_none())
     }
 
-    fn match_order(&mut self, wish: &Wish<'_>) {
+    fn match_order(&mut self, wish: &Wish<'_>, handle: &TableHandle) {
         if self.unique {
             self.gives_order = true;
             self.order_prefix = wish.order.len();
             return;
         }
         let is_fixed = |n: usize| {
-            self.eq.get(n).is_some_and(|c| !matches!(c.test, Test::In(_)))
-                && self.parts[n].prefix_len.is_none()
+            let part = &self.parts[n];
+            let ty = &handle.def.columns[part.column].ty;
+            self.eq.get(n).is_some_and(|c| c.is_one_value(ty)) && part.prefix_len.is_none()
         };
         let fixed: Vec<usize> =
             (0..self.eq.len()).filter(|&n| is_fixed(n)).map(|n| self.parts[n].column).collect();

@@ -1,6 +1,7 @@
 //! Statements that look for their plans, and what a session keeps for that.
 
 use avocet_sql::parse::digest::{Digest, Slot, literal_type};
+use avocet_types::expr::SqlMode;
 use avocet_types::{Collation, Datum, SqlType, Value};
 
 /// A statement that is to find its plan.
@@ -12,6 +13,8 @@ pub(super) struct Candidate<'c> {
     /// Which of the values are a LIMIT or an OFFSET.
     pub limits: &'c [u16],
     pub source: &'c str,
+    /// Of [`SqlMode::PARSING`]: what it was parsed under. For a prepared statement, these are not the session's.
+    pub parsed_by: SqlMode,
     /// What the slots hold, or what the parameters are if there are no slots.
     pub values: &'c [Datum<'c>],
     /// Whether the values are a client's parameters, whose types are wider than those of literals.

@@ -30,13 +30,10 @@ use super::bulk::Bulk;
 use super::counters::Counter;
 use super::modify::Finds;
 use super::run::{Done, Outcome, Text};
-use super::select::Purpose;
+use super::select::{MAX_REBINDS, Purpose};
 use super::state::{Level, Session};
 use super::store::{Storing, explicit_auto_value, generates, next_auto_value};
 use super::through_views::checks_of;
-
-/// How often a statement is bound anew because a view changed between binding and use.
-const MAX_REBINDS: usize = 100;
 
 /// What to do with a row whose key is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]

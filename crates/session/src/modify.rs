@@ -13,10 +13,8 @@ use super::assigned::not_assigning;
 use super::counters::Counter;
 use super::point::is_read_as;
 use super::run::{Done, Outcome, Text};
+use super::select::MAX_REBINDS;
 use super::state::{Level, Session};
-
-/// How often a statement is compiled anew because a table changed between compiling and use.
-const MAX_REBINDS: usize = 100;
 
 /// The rows that a change looks for.
 #[derive(Clone, Copy, PartialEq, Eq)]

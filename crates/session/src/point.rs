@@ -105,6 +105,7 @@ impl Session {
         let settings = &self.settings;
         key.clear();
         key.extend_from_slice(&settings.sql_mode.0.to_le_bytes());
+        key.extend_from_slice(&candidate.parsed_by.0.to_le_bytes());
         key.extend_from_slice(&settings.connection_collation.0.to_le_bytes());
         key.extend_from_slice(&settings.utf8mb4_collation.0.to_le_bytes());
         key.extend_from_slice(&settings.time_zone.id().to_le_bytes());

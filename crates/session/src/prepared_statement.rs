@@ -45,6 +45,8 @@ pub(super) struct PreparedStatement {
     _held: Held,
     /// What its plans are kept under; `None` for a kind of statement that has none.
     digest: Option<Digest>,
+    /// As [`Candidate::parsed_by`].
+    parsed_by: SqlMode,
 }
 
 /// Settings by which a statement's names and types are resolved, as MySQL does when it is prepared. All others are those of the
@@ -61,12 +63,12 @@ pub(super) struct Resolved {
 }
 
 /// The modes that are of no effect any more once a statement is resolved. Those that its text is parsed by are not needed again.
-const RESOLVING_MODES: SqlMode = SqlMode(SqlMode::ONLY_FULL_GROUP_BY.0 | SqlMode::NO_UNSIGNED_SUBTRACTION.0);
+const RESOLVING_MODES: SqlMode = SqlMode::ONLY_FULL_GROUP_BY.with(SqlMode::NO_UNSIGNED_SUBTRACTION);
 
 impl Resolved {
     pub fn of(settings: &Settings) -> Self {
         Self {
-            modes: SqlMode(settings.sql_mode.0 & RESOLVING_MODES.0),
+            modes: settings.sql_mode.of(RESOLVING_MODES),
             collation: settings.connection_collation,
             utf8mb4_collation: settings.utf8mb4_collation,
             dialect: settings.dialect,
@@ -87,7 +89,7 @@ impl Resolved {
         {
             return false;
         }
-        settings.sql_mode = SqlMode(settings.sql_mode.0 & !RESOLVING_MODES.0 | self.modes.0);
+        settings.sql_mode = settings.sql_mode.without(RESOLVING_MODES).with(self.modes);
         settings.connection_collation = self.collation;
         settings.utf8mb4_collation = self.utf8mb4_collation;
         settings.dialect = self.dialect;
@@ -152,6 +154,7 @@ impl PreparedStatement {
             size: held.0,
             _held: held.1,
             digest: (has_plan && !is_tall(statement.height)).then_some(digest),
+            parsed_by: mode.of(SqlMode::PARSING),
         }
     }
 
@@ -192,6 +195,7 @@ impl PreparedStatement {
             slots: &digest.slots,
             limits: &digest.limits,
             source: &self.source,
+            parsed_by: self.parsed_by,
             values,
             params: true,
         })

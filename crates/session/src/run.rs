@@ -9,7 +9,7 @@ use avocet_sql::parse::digest::Digest;
 use avocet_sql::parse::statement::{ShowKind, Statement, StatementKind};
 use avocet_sql::parse::{self, ast, is_tall, parse, parse_up_to_error};
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::Host;
+use avocet_types::expr::{Host, SqlMode};
 use avocet_types::{Collation, Datum, SqlType};
 
 use super::api::{DumpFrom, Dumping, Prepared, Replica, Routing, SqlSession, StatementId, Timeouts};
@@ -180,7 +180,7 @@ impl SqlSession for Session {
         self.settings.timeouts
     }
 
-    fn sql_mode(&self) -> avocet_types::expr::SqlMode {
+    fn sql_mode(&self) -> SqlMode {
         self.settings.sql_mode
     }
 
@@ -208,7 +208,7 @@ pub(super) async fn on_stack_for<F: Future>(height: u32, future: F) -> F::Output
 }
 
 /// Whether a text to be prepared is SHOW WARNINGS or one of its kind.
-fn asks_for_conditions(sql: &str, mode: avocet_types::expr::SqlMode) -> bool {
+fn asks_for_conditions(sql: &str, mode: SqlMode) -> bool {
     let begins = sql.trim_start().as_bytes().get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b"SHOW"));
     begins && parse(sql.as_bytes(), mode).is_ok_and(|all| all.iter().any(|s| is_about_conditions(&s.kind)))
 }
@@ -295,6 +295,7 @@ impl Session {
                 slots,
                 limits: &digest.limits,
                 source: sql,
+                parsed_by: mode.of(SqlMode::PARSING),
                 values,
                 params: false,
             });

@@ -24,7 +24,7 @@ use super::point::{ReadAt, With, is_read_as};
 use super::run::{Outcome, Text};
 use super::state::Session;
 
-/// How often a statement is bound anew because a table changed between binding and use.
+/// How often a statement is bound or compiled anew because a table or a view changed between that and its use.
 pub(super) const MAX_REBINDS: usize = 100;
 
 /// What a query's rows are for.
@@ -217,6 +217,7 @@ impl Session {
         let mark = self.begin_statement()?;
         let tables = match self.hold_as_bound(&bound.views, tables) {
             Ok(Some(tables)) => tables,
+            // The general path begins the statement once more, in the same transaction.
             Ok(None) => return Ok(None),
             Err(error) => return self.end_statement(mark, Err(error)).await,
         };

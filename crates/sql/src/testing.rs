@@ -190,7 +190,7 @@ fn measure(batches: &[RecordBatch], def: &TableDef) -> TableStatistics {
         statistics.distinct = Some(distinct.len() as u64);
         statistics
     });
-    TableStatistics { rows, columns: columns.collect(), paths: Vec::new() }
+    TableStatistics { rows, most_rows: rows, columns: columns.collect(), paths: Vec::new() }
 }
 
 impl CatalogView for Memory {

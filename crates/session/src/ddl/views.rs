@@ -104,7 +104,7 @@ impl Session {
             self.warn(Level::Warning, warning.errno, warning.message);
             algorithm = ViewAlgorithm::Undefined;
         }
-        let is_updatable = merges && algorithm != ViewAlgorithm::TempTable && shows_rows(&bound);
+        let is_updatable = merges && algorithm != ViewAlgorithm::TempTable && has_changeable_rows(&bound);
         if create.check != ViewCheck::None && !is_updatable {
             return Err(ErrorCode::VIEW_NONUPD_CHECK.with(&[&database, &name]));
         }
@@ -242,7 +242,7 @@ fn first_items(query: &Query) -> Option<&[SelectItem]> {
 
 /// Whether rows of a view that is merged are rows of stored tables that can be changed: it shows a column of one, joins none
 /// outwards, and no subquery of its condition reads what would change.
-fn shows_rows(bound: &BoundQuery) -> bool {
+fn has_changeable_rows(bound: &BoundQuery) -> bool {
     let plan::QueryBody::Select(select) = &bound.body.body else { return false };
     let mut changeable = Vec::new();
     if !changeable_columns(&select.from, &mut changeable) {

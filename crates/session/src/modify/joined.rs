@@ -12,8 +12,9 @@ use avocet_sql::bind::{Modification, ModifySpec, bind_modification};
 use avocet_sql::parse::statement::{Delete, Update};
 use avocet_types::error::{ErrorCode, SqlError};
 
-use super::{Counter, Done, MAX_REBINDS, Session, Text};
+use super::{Counter, Done, Session, Text};
 use crate::locking::RowLocks;
+use crate::select::MAX_REBINDS;
 
 impl Session {
     pub(super) async fn delete_joined(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Done, SqlError> {

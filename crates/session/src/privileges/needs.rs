@@ -550,9 +550,16 @@ impl Needs {
     }
 
     fn alter_table(&mut self, name: &ObjectName, actions: &[AlterAction]) {
-        let renames = actions.iter().any(|action| matches!(action, AlterAction::RenameTable(_)));
-        let more = if renames { Privileges::DROP } else { Privileges::NONE };
-        self.table(name, Privileges::ALTER | more);
+        let needed = |action: &AlterAction| match action {
+            AlterAction::RenameTable(_) | AlterAction::Partitions(PartitionChange::Drop(_)) => {
+                Privileges::ALTER | Privileges::DROP
+            }
+            // As TRUNCATE TABLE.
+            AlterAction::Partitions(PartitionChange::Truncate(_)) => Privileges::DROP,
+            _ => Privileges::ALTER,
+        };
+        let needed = actions.iter().map(needed).reduce(|a, b| a | b);
+        self.table(name, needed.unwrap_or(Privileges::ALTER));
         for action in actions {
             match action {
                 AlterAction::RenameTable(to) => {

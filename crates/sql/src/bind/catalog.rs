@@ -62,7 +62,10 @@ pub trait CatalogView {
 
 #[derive(Clone, Debug, Default)]
 pub struct TableStatistics {
+    /// An estimate.
     pub rows: u64,
+    /// No scan can see more rows.
+    pub most_rows: u64,
     /// By position in the table; may be empty.
     pub columns: Vec<ColumnStatistics>,
     /// Paths into documents of which every row that a scan can see has a value of one kind or none.

@@ -19,6 +19,20 @@ pub struct Condition<'e> {
     pub exact: bool,
 }
 
+impl Condition<'_> {
+    /// Whether an equality leaves one value of a column of that type. As doubles, several large integers or decimals are equal.
+    pub fn is_one_value(&self, column: &SqlType) -> bool {
+        match &self.test {
+            Test::Eq { value, .. } if !self.exact => match value.as_literal() {
+                Some(Datum::Double(v)) => column.is_integer() && v.abs() < 2f64.powi(53),
+                _ => !matches!(column, SqlType::Decimal { .. }),
+            },
+            Test::Eq { .. } | Test::IsNull => true,
+            _ => false,
+        }
+    }
+}
+
 #[derive(Clone)]
 pub enum Test<'e> {
     Eq {

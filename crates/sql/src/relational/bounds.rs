@@ -161,7 +161,10 @@ impl Finder<'_> {
     }
 
     fn scan(&mut self, scan: &Scan) -> f64 {
-        let Some(known) = &scan.statistics else { return MOST_ROWS };
+        // Rows that are being locked may be newer than what is known.
+        let Some(known) = scan.statistics.as_ref().filter(|_| scan.table.lock.is_none()) else {
+            return MOST_ROWS;
+        };
         for (position, id) in &scan.table.columns {
             if let Some(column) = known.columns.get(*position)
                 && let (Some(min), Some(max)) = (&column.min, &column.max)
@@ -177,7 +180,7 @@ impl Finder<'_> {
                 self.bounds.set(path.id, greatest.min(type_bound(&self.columns[path.id].ty)));
             }
         }
-        known.rows as f64
+        known.most_rows as f64
     }
 }
 

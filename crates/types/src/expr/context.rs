@@ -36,6 +36,16 @@ impl SqlMode {
     pub const REAL_AS_FLOAT: Self = Self(1 << 17);
     pub const NO_DIR_IN_CREATE: Self = Self(1 << 18);
 
+    /// Those that decide what a text is parsed to.
+    pub const PARSING: Self = Self(
+        Self::NO_BACKSLASH_ESCAPES.0
+            | Self::ANSI_QUOTES.0
+            | Self::PIPES_AS_CONCAT.0
+            | Self::HIGH_NOT_PRECEDENCE.0
+            | Self::IGNORE_SPACE.0
+            | Self::REAL_AS_FLOAT.0,
+    );
+
     /// MySQL 8.4's default.
     pub const DEFAULT: Self = Self(
         Self::ONLY_FULL_GROUP_BY.0
@@ -56,6 +66,11 @@ impl SqlMode {
 
     pub const fn without(self, flag: Self) -> Self {
         Self(self.0 & !flag.0)
+    }
+
+    /// Of `flags`, those that are set.
+    pub const fn of(self, flags: Self) -> Self {
+        Self(self.0 & flags.0)
     }
 
     /// What becomes of digits of a second that there is no room for.
