@@ -206,6 +206,9 @@ impl Binder<'_> {
         }
         let is_bytes = |arg: &Expr| arg.ty.is_bytes() || matches!(arg.ty, SqlType::Bit { .. });
         let of_bytes = function == AggregateFunction::GroupConcat && args.iter().any(is_bytes);
+        if function == AggregateFunction::GroupConcat {
+            self.typer.check_together(&args, "group_concat")?;
+        }
         let separator = call.separator.as_deref().unwrap_or(",");
         let (args, separator) = match of_bytes {
             true => {

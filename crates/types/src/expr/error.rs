@@ -271,6 +271,14 @@ fn invalid_json_text(argument: usize, function: &str, problem: &JsonError) -> St
 }
 
 impl EvalError {
+    /// The same, with the name of the operation that MySQL tells of.
+    pub(crate) fn in_operation(self, name: &str) -> Self {
+        match self {
+            Self::CollationMix { of, .. } => Self::CollationMix { of, operation: name.to_owned() },
+            other => other,
+        }
+    }
+
     /// MySQL's error number.
     pub fn errno(&self) -> u16 {
         match self {

@@ -295,7 +295,7 @@ impl Typer {
         if !compared().all(|expr| expr.ty.is_string()) || !compared().any(is_explicit) {
             return Ok((Some(operand), branches));
         }
-        let to = collation::aggregate(compared(), self, "case", true)?.collation;
+        let to = collation::aggregate(compared(), self, "case", collation::Agreement::Compared)?.collation;
         let operand = self.under_collation(operand, to);
         let branches = branches.into_iter().map(|(when, then)| (self.under_collation(when, to), then));
         Ok((Some(operand), branches.collect()))
@@ -322,7 +322,7 @@ impl Typer {
     pub fn condition(&self, expr: Expr) -> Expr {
         match ValueClass::of(&expr.ty) {
             ValueClass::Null | ValueClass::Int | ValueClass::Decimal | ValueClass::Double => expr,
-            ValueClass::Text | ValueClass::Bytes => self.convert(expr, SqlType::DOUBLE),
+            ValueClass::Text | ValueClass::Bytes => self.convert(self.hybrid_chosen(expr), SqlType::DOUBLE),
             // Whether it is another document than 0.
             ValueClass::Json => {
                 let nullable = expr.nullable;

@@ -4,7 +4,7 @@
 use crate::datum::Datum;
 use crate::expr::error::EvalResult;
 use crate::expr::typing::arith::{Digits, shown_decimals};
-use crate::expr::typing::collation::{self, Coercibility, Derivation};
+use crate::expr::typing::collation::{self, Agreement, Coercibility, Derivation};
 use crate::expr::typing::{Typer, ValueClass};
 use crate::expr::{Expr, ExprKind};
 use crate::sql_type::{Collation, IntWidth, LobSize, RealFormat, SqlType};
@@ -81,7 +81,7 @@ impl Typer {
     pub fn common_type(&self, exprs: &[Expr], operation: &str) -> EvalResult<SqlType> {
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         let derivation = match exprs.iter().any(is_text) {
-            true => collation::aggregate(exprs, self, operation, false)?,
+            true => collation::aggregate(exprs, self, operation, Agreement::Together)?,
             false => {
                 Derivation { collation: self.connection_collation, coercibility: Coercibility::Coercible }
             }

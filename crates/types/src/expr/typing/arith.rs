@@ -175,6 +175,29 @@ impl Typer {
         }
     }
 
+    /// Where CASE, IF or COALESCE choose among byte strings, a hexadecimal or bit literal that they choose is still a number.
+    pub(super) fn hybrid_chosen(&self, expr: Expr) -> Expr {
+        let is_hybrid = |expr: &Expr| hybrid_number(expr).is_some();
+        let to_double = |expr: Expr| {
+            let number = hybrid_number(&expr).unwrap_or(expr);
+            self.convert(number, SqlType::DOUBLE)
+        };
+        let kind = match expr.kind {
+            ExprKind::Case { branches, otherwise }
+                if branches.iter().map(|(_, then)| then).chain(otherwise.as_deref()).any(is_hybrid) =>
+            {
+                let branches = branches.into_iter().map(|(when, then)| (when, to_double(then)));
+                let otherwise = otherwise.map(|otherwise| Box::new(to_double(*otherwise)));
+                ExprKind::Case { branches: branches.collect(), otherwise }
+            }
+            ExprKind::Coalesce(parts) if parts.iter().any(is_hybrid) => {
+                ExprKind::Coalesce(parts.into_iter().map(to_double).collect())
+            }
+            kind => return Expr { kind, ..expr },
+        };
+        Expr::new(kind, SqlType::DOUBLE, expr.nullable)
+    }
+
     /// `-expr`.
     pub fn negate(&self, expr: Expr) -> Expr {
         let expr = match expr.ty.is_temporal() {

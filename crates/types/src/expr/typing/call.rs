@@ -5,7 +5,7 @@ use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::function::{ArgClass, Function, Nulls};
 use crate::expr::typing::aggregate::{bytes_type, fsp_of_expr, string_type};
 use crate::expr::typing::arith::hybrid_number;
-use crate::expr::typing::collation::Coercibility;
+use crate::expr::typing::collation::{Agreement, Coercibility};
 use crate::expr::typing::moments::{is_date_like, is_sum_as_text};
 use crate::expr::typing::returns::Ret;
 use crate::expr::typing::{Dialect, Typer, ValueClass, collation};
@@ -173,13 +173,15 @@ impl Typer {
             | Function::Locate
             | Function::Strcmp
             | Function::FindInSet
+            | Function::MakeSet
+            | Function::ExportSet
             | Function::Elt => self.texts_together(function, args)?,
             Function::RegexpLike
             | Function::RegexpInstr
             | Function::RegexpSubstr
             | Function::RegexpReplace => {
                 // Text and pattern stay as they are, but must agree on a collation.
-                collation::aggregate(&args[..2], self, &function.name().to_lowercase(), true)?;
+                collation::aggregate(&args[..2], self, &function.name().to_lowercase(), Agreement::Compared)?;
                 args
             }
             _ => args,
@@ -257,7 +259,7 @@ impl Typer {
         let args = self.extreme_operands(args);
         let is_text = |e: &Expr| matches!(ValueClass::of(&e.ty), ValueClass::Text | ValueClass::Bytes);
         if args.iter().all(|arg| is_text(arg) || arg.ty == SqlType::Null) {
-            let to = collation::aggregate(&args, self, &name.to_lowercase(), false)?;
+            let to = collation::aggregate(&args, self, &name.to_lowercase(), Agreement::Together)?;
             return Ok(args.into_iter().map(|arg| self.under_collation(arg, to.collation)).collect());
         }
         let ty = self.common_type(&args, name)?;
@@ -286,7 +288,7 @@ impl Typer {
     /// The collation in which one argument is searched: its own, if the arguments agree on none, or if another is bytes, which
     /// are read as text of its character set.
     fn collation_to_look_by(&self, args: &[Expr], searched: usize, name: &str) -> EvalResult<Collation> {
-        let derivation = collation::aggregate(args, self, name, false)?;
+        let derivation = collation::aggregate(args, self, name, Agreement::Searched)?;
         let own = args[searched].ty.collation();
         let is_beside_bytes = args.iter().any(|arg| arg.ty.is_bytes());
         Ok(match derivation.coercibility {
@@ -375,7 +377,10 @@ impl Typer {
         let info = function.info();
         let is_text = |i: usize| info.arg(i) == ArgClass::Text;
         let texts = args.iter().enumerate().filter(|(i, _)| is_text(*i)).map(|(_, arg)| arg);
-        let compares = matches!(function, Function::Strcmp | Function::FindInSet);
+        let agreement = match function {
+            Function::Strcmp | Function::FindInSet => Agreement::Compared,
+            _ => Agreement::Together,
+        };
         let name = function.name().to_lowercase();
         let to = match function {
             Function::Instr => self.collation_to_look_by(&args[..2], 0, &name)?,
@@ -384,7 +389,7 @@ impl Typer {
             _ if function.changes_its_first() && args[0].ty.collation().is_some() => {
                 args[0].derivation(self).collation
             }
-            _ => collation::aggregate(texts, self, &name, compares)?.collation,
+            _ => collation::aggregate(texts, self, &name, agreement)?.collation,
         };
         let one = |(i, arg)| if is_text(i) { self.under_collation(arg, to) } else { arg };
         Ok(args.into_iter().enumerate().map(one).collect())
@@ -422,14 +427,17 @@ impl Typer {
             Function::Mod => self.arith(ArithOp::Mod, next(), next()),
             Function::If => {
                 let (condition, then) = (next(), next());
-                self.case(None, vec![(condition, then)], Some(next()))
+                let chosen = self.case(None, vec![(condition, then)], Some(next()));
+                chosen.map_err(|error| error.in_operation("if"))
             }
             Function::NullIf => {
                 let (value, other) = (next(), next());
-                let equal = self.compare(CompareOp::Eq, self.copy(&value)?, other)?;
+                let equal = self.compare(CompareOp::Eq, self.copy(&value)?, other);
+                let equal = equal.map_err(|error| error.in_operation("nullif"))?;
                 self.case(None, vec![(equal, Expr::literal(Datum::Null, value.ty))], Some(value))
             }
-            Function::IfNull | Function::Coalesce => self.coalesce(args.collect()),
+            Function::Coalesce => self.coalesce(args.collect()),
+            Function::IfNull => self.coalesce(args.collect()).map_err(|error| error.in_operation("ifnull")),
             Function::Coercibility => {
                 let coercibility = next().derivation(self).coercibility;
                 Ok(Expr::literal(Datum::Int(coercibility.number()), SqlType::BIGINT))

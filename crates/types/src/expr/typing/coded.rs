@@ -14,6 +14,7 @@
 
 use crate::datum::Datum;
 use crate::expr::typing::aggregate::{bytes_type, string_type, text_len};
+use crate::expr::typing::collation::Agreement;
 use crate::expr::typing::{Typer, ValueClass, collation};
 use crate::expr::{Expr, ExprKind, Function};
 use crate::members::MAX_SET;
@@ -86,7 +87,7 @@ impl Typer {
         }
         let texts = exprs.iter().filter(|expr| is_text(expr)).cloned();
         let together: Vec<Expr> = texts.chain(std::iter::once(self.decoded(one.clone()))).collect();
-        let agreed = collation::aggregate(&together, self, operation, true);
+        let agreed = collation::aggregate(&together, self, operation, Agreement::Compared);
         if agreed.is_ok_and(|agreed| agreed.collation != members.collation()) {
             return exprs;
         }

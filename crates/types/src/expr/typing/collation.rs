@@ -134,14 +134,26 @@ impl Expr {
     }
 }
 
+/// How far the texts of an operation have to agree on a collation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// They are compared: all must agree.
+    Compared,
+    /// They make one text, or one of them is chosen: there may be none that all agree on.
+    Together,
+    /// One is looked for in another: of two `_bin` collations, the first one is taken.
+    Searched,
+}
+
 /// The collation that an operation over all of `exprs` uses; error 1267 (1270 for three, 1271 for more) if two cannot agree
-/// and `operation` compares.
+/// as far as they have to.
 pub fn aggregate<'a>(
     exprs: impl IntoIterator<Item = &'a Expr>,
     typer: &Typer,
     operation: &str,
-    compares: bool,
+    agreement: Agreement,
 ) -> EvalResult<Derivation> {
+    let compares = agreement == Agreement::Compared;
     let mut result: Option<Derivation> = None;
     let (mut disagree, mut apart) = (false, false);
     let derivations: Vec<_> = exprs.into_iter().map(|expr| expr.derivation(typer)).collect();
@@ -150,7 +162,13 @@ pub fn aggregate<'a>(
             result = Some(next);
             continue;
         };
-        let combined = combine(so_far, next).ok_or_else(|| mix(&derivations, operation))?;
+        let combined = match combine(so_far, next) {
+            Some(combined) => combined,
+            None if agreement == Agreement::Searched && so_far.coercibility != Coercibility::Explicit => {
+                so_far
+            }
+            None => return Err(mix(&derivations, operation)),
+        };
         if combined.coercibility == Coercibility::NoCollation {
             disagree = true;
             // Nor can texts stand together of which neither character set holds the other.
@@ -180,12 +198,17 @@ impl Typer {
             && expr.derivation(self).coercibility >= Coercibility::Coercible
     }
 
+    /// Error 1267 if texts that make one text insist on collations that cannot stand together.
+    pub fn check_together(&self, exprs: &[Expr], operation: &str) -> EvalResult<()> {
+        aggregate(exprs, self, operation, Agreement::Together).map(drop)
+    }
+
     /// Error 1271 if columns of a set operation agree on no collation.
     pub fn check_union(&self, exprs: &[Expr]) -> EvalResult<()> {
         if !exprs.iter().all(|expr| expr.ty.is_string()) {
             return Ok(());
         }
-        let derivation = aggregate(exprs, self, "UNION", false)?;
+        let derivation = aggregate(exprs, self, "UNION", Agreement::Together)?;
         match derivation.coercibility {
             Coercibility::NoCollation => Err(mix(&[], "UNION")),
             _ => Ok(()),

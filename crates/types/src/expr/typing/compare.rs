@@ -5,6 +5,7 @@ use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::aggregate::{fsp_of, fsp_of_expr, string_type, text_len, text_len_of};
 use crate::expr::typing::arith::{hybrid_number, numeric_type, shown_decimals};
+use crate::expr::typing::collation::Agreement;
 use crate::expr::typing::moments::is_date_like;
 use crate::expr::typing::{Typer, ValueClass, collation, refuse_geometries};
 use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, Function};
@@ -98,12 +99,7 @@ impl Typer {
     pub(crate) fn compare_case(&self, operand: Expr, value: Expr) -> EvalResult<Expr> {
         let is_document = |expr: &Expr| expr.ty == SqlType::Json;
         let exprs = vec![operand, value];
-        self.check_compared(&exprs, true).map_err(|error| match error {
-            EvalError::CollationMix { of, .. } => {
-                EvalError::CollationMix { of, operation: "case".to_owned() }
-            }
-            other => other,
-        })?;
+        self.check_compared(&exprs, true)?;
         let mut exprs = self.as_the_temporal(exprs);
         // A document beside another value counts as its text here, or as its number.
         if let Some(at) = exprs.iter().position(is_document)
@@ -117,7 +113,7 @@ impl Typer {
             let document = std::mem::replace(&mut exprs[at], Expr::literal(Datum::Null, SqlType::Null));
             exprs[at] = self.convert(document, to);
         }
-        self.compare_unchecked(CompareOp::Eq, exprs)
+        self.compare_unchecked(CompareOp::Eq, exprs).map_err(|error| error.in_operation("case"))
     }
 
     fn compare_unchecked(&self, op: CompareOp, exprs: Vec<Expr>) -> EvalResult<Expr> {
@@ -548,7 +544,7 @@ impl Typer {
 
     /// Strings for a comparison: all under the collation that they agree on, or all bytes.
     pub(crate) fn same_collation(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
-        let derivation = collation::aggregate(&exprs, self, operation, true)?;
+        let derivation = collation::aggregate(&exprs, self, operation, Agreement::Compared)?;
         Ok(exprs.into_iter().map(|expr| self.under_collation(expr, derivation.collation)).collect())
     }
 
@@ -693,6 +689,12 @@ fn check_dates(exprs: &[Expr], zeros: ZeroDates) -> EvalResult<()> {
         _ => "DATETIME",
     };
     for expr in exprs {
+        // What is constant is computed first.
+        let computed = match expr.as_literal() {
+            None if expr.ty.is_string() && expr.is_constant() => Some(expr.clone().fold()),
+            _ => None,
+        };
+        let expr = computed.as_ref().unwrap_or(expr);
         if let Some(Datum::Str(text)) = expr.as_literal()
             && !is_date(expr, zeros)
         {
