@@ -12,14 +12,14 @@ use arrow::datatypes::DataType;
 use avocet_base::SegmentNo;
 use avocet_storage::cold::Ordinals;
 use avocet_storage::hot::RowBuf;
-use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
 use avocet_types::Datum;
 use avocet_types::arrow_map::datum_at;
 
-use crate::block_rows::{SortedEntries, block_entries, note_auto_increment};
+use crate::block_rows::{block_entries, note_auto_increment};
 use crate::entries;
 use crate::error::{EngineError, Result};
+use crate::index_build::SortedEntries;
 use crate::redo::Op;
 use crate::shred::encode_rows;
 use crate::table::TableHandle;
@@ -191,21 +191,14 @@ impl Txn {
     ) -> Result<()> {
         let handle = &table.indexes[index];
         let unique = handle.def.kind.is_unique();
-        let mut entries = SortedEntries::default();
-        let mut longest = 0;
-        let mut with_null = Vec::new();
+        let (mut entries, mut with_null) = (SortedEntries::default(), SortedEntries::default());
         block_entries(table, index, segment, cold, &mut |entry, has_null| {
-            longest = longest.max(entry.len());
-            match unique && has_null {
-                true => with_null.push(entry.to_vec()),
-                false => entries.push(|to| to.extend_from_slice(entry)),
-            }
+            let run = if unique && has_null { &mut with_null } else { &mut entries };
+            run.push(|to| to.extend_from_slice(entry));
         })?;
-        if longest > MAX_KEY_LEN {
-            return Err(EngineError::KeyTooLong { len: longest - 8, max: MAX_KEY_LEN - 8 });
-        }
-        with_null.sort_unstable();
-        handle.tree.bulk_insert_sorted(with_null.iter());
+        entries.check_lengths()?;
+        with_null.check_lengths()?;
+        handle.tree.bulk_insert_sorted(with_null.sorted());
         if !unique {
             handle.tree.bulk_insert_sorted(entries.sorted());
             return Ok(());

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use avocet_base::RowId;
 use avocet_storage::hot::{RowBuf, delta};
-use avocet_storage::index::{Direction, Lookup, ScanScratch};
+use avocet_storage::index::{Direction, Lookup, MAX_KEY_LEN, ScanScratch};
 use avocet_storage::relation::pin;
 use avocet_storage::rows::RowLatch;
 use avocet_storage::version::StaleEntry;
@@ -102,6 +102,17 @@ pub(crate) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &m
 /// have been collected, with that version, since it was read from the index.
 pub(crate) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
     has_key(index, row, split_entry(entry).0, own)
+}
+
+/// Whether an index takes an entry of so many bytes, its row id included.
+///
+/// # Errors
+/// `KeyTooLong`.
+pub(crate) fn check_entry_len(len: usize) -> Result<()> {
+    match len > MAX_KEY_LEN {
+        true => Err(EngineError::KeyTooLong { len: len - 8, max: MAX_KEY_LEN - 8 }),
+        false => Ok(()),
+    }
 }
 
 /// The columns that a delta changes; it was made for this table.

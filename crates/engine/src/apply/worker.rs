@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use avocet_base::RowId;
 use avocet_storage::hot::{RowBuf, delta};
-use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{Guard, pin};
 use avocet_storage::rows::RowLatch;
 use avocet_storage::version::StaleEntry;
@@ -12,7 +11,7 @@ use avocet_storage::{TxnState, Undo};
 use avocet_types::RowRef;
 
 use super::{Piece, cannot};
-use crate::entries::changed_columns;
+use crate::entries::{changed_columns, check_entry_len};
 use crate::error::{EngineError, Result, malformed};
 use crate::garbage::UndoEntry;
 use crate::redo::apply::{note_auto_increment, reach};
@@ -163,9 +162,7 @@ impl<'a> Worker<'a> {
 fn add_entry(table: &TableHandle, index: usize, row: &RowRef<'_>, id: RowId) -> Result<()> {
     let mut entry = Vec::new();
     table.indexes[index].entry(row, id, &mut entry);
-    if entry.len() > MAX_KEY_LEN {
-        return Err(EngineError::corrupt(format!("{} {id}", table.id()), "its key is too long"));
-    }
+    check_entry_len(entry.len())?;
     table.indexes[index].tree.insert(&entry);
     Ok(())
 }

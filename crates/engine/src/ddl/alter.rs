@@ -12,7 +12,7 @@ use super::{check_unique, checks, foreign};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_ahead::{IndexesAhead, Meanwhile};
+use crate::index_ahead::{IndexesAhead, Meanwhile, added_indexes, gone_indexes};
 use crate::index_build::build_new_index;
 use crate::stop::Stop;
 use crate::table::{IndexHandle, TableHandle};
@@ -225,9 +225,10 @@ impl Alteration {
         let reshaped = Box::new((*handle.def).clone());
         let change = Change::Reshape { old: old.id(), def: reshaped, rows, renamed };
         let mut indexed = Reindexed { handle, changes: vec![change], new: Vec::new() };
-        for added in def.indexes.iter().filter(|index| !is_known(index)) {
-            indexed.add(engine, added, next + 1, None, &self.stop)?;
+        for added in added_indexes(&old.def.indexes, &def.indexes) {
+            indexed.add(added, next + 1, None);
         }
+        indexed.build(engine, old, None, &self.stop)?;
         let Reindexed { handle, mut changes, new: new_indexes } = indexed;
         let known = changes.len();
         changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table: new, next }));
@@ -309,15 +310,16 @@ impl Alteration {
         let old = &self.table.def.indexes;
         let handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
         let mut indexed = Reindexed { handle, changes: Vec::new(), new: Vec::new() };
-        for gone in old.iter().filter(|index| def.indexes.iter().all(|kept| kept.id != index.id)) {
+        for gone in gone_indexes(old, &def.indexes) {
             indexed.handle = indexed.handle.dropping_index(gone.id);
             indexed.changes.push(Change::DropIndex { table, index: gone.id });
         }
         let first = engine.catalog().next_id();
         let ahead = ahead.and_then(|ahead| Some((ahead.settle(&self.table)?, ahead)));
-        for added in def.indexes.iter().filter(|index| old.iter().all(|known| known.id != index.id)) {
-            indexed.add(engine, added, first, ahead.as_ref(), &self.stop)?;
+        for added in added_indexes(old, &def.indexes) {
+            indexed.add(added, first, ahead.as_ref().map(|(_, ahead)| ahead));
         }
+        indexed.build(engine, &self.table, ahead.as_ref(), &self.stop)?;
         Ok(indexed)
     }
 
@@ -349,38 +351,45 @@ impl Alteration {
 struct Reindexed {
     handle: TableHandle,
     changes: Vec<Change>,
+    /// Indexes that are new, or begin anew.
     new: Vec<IndexId>,
 }
 
 impl Reindexed {
-    /// Fills one more; `first` is the id of the first.
-    fn add(
+    /// Adds one, which is still to be built; `first` is the id of the first.
+    fn add(&mut self, added: &IndexDef, first: u32, ahead: Option<&IndexesAhead<'_>>) {
+        let mut index = added.clone();
+        index.id = IndexId(first + self.new.len() as u32);
+        let trees = |index: &IndexDef, parts: &[IndexPart]| ahead?.tree(index, parts);
+        self.handle = self.handle.adding_index(index.clone(), &trees);
+        self.new.push(index.id);
+        self.changes.push(Change::CreateIndex { table: self.handle.id(), index });
+    }
+
+    /// Fills the indexes that the table did not have as it was, those among them that a new primary key has made anew.
+    fn build(
         &mut self,
         engine: &Engine,
-        added: &IndexDef,
-        first: u32,
+        old: &TableHandle,
         ahead: Option<&(Meanwhile, IndexesAhead<'_>)>,
         stop: &Stop,
     ) -> Result<()> {
-        let mut index = added.clone();
-        index.id = IndexId(first + self.new.len() as u32);
-        let parts = index.key_parts(&self.handle.def);
-        let built = ahead
-            .and_then(|(meanwhile, ahead)| Some((ahead.tree(self.new.len(), &parts)?, meanwhile, ahead)));
-        let tree = built.as_ref().map(|(tree, ..)| tree.clone());
-        self.handle = self.handle.adding_index(index.clone(), tree);
-        let at = self.handle.indexes.iter().position(|i| i.def.id == index.id).expect("just added");
-        match built {
-            None => build_new_index(&self.handle, at, &engine.memory, stop)?,
-            Some((_, meanwhile, ahead)) => {
-                ahead.catch_up(self.new.len(), &self.handle, at, meanwhile, stop)?
+        for at in (0..self.handle.indexes.len()).filter(|&at| !old.has_tree_of(&self.handle, at)) {
+            let is_built = match ahead {
+                Some((meanwhile, ahead)) => ahead.catch_up(&self.handle, at, meanwhile, stop)?,
+                None => false,
+            };
+            if !is_built {
+                build_new_index(&self.handle, at, &engine.memory, stop)?;
+            }
+            let index = &self.handle.indexes[at].def;
+            if index.kind.is_unique() {
+                check_unique(&self.handle, at, stop)?;
+            }
+            if !self.new.contains(&index.id) {
+                self.new.push(index.id);
             }
         }
-        if index.kind.is_unique() {
-            check_unique(&self.handle, at, stop)?;
-        }
-        self.new.push(index.id);
-        self.changes.push(Change::CreateIndex { table: self.handle.id(), index });
         Ok(())
     }
 }

@@ -129,8 +129,8 @@ impl Txn {
         let mut entry = std::mem::take(&mut self.scratch.key);
         entry.clear();
         handle.entry(row, id, &mut entry);
-        let outcome = if entry.len() > avocet_storage::index::MAX_KEY_LEN {
-            Err(EngineError::KeyTooLong { len: entry.len() - 8, max: avocet_storage::index::MAX_KEY_LEN - 8 })
+        let outcome = if let Err(too_long) = entries::check_entry_len(entry.len()) {
+            Err(too_long)
         } else if handle.def.kind.is_unique() && !handle.has_null(row) {
             self.claim(table, index, &entry, id).map_err(|e| match e {
                 EngineError::DuplicateKey { table: name, key, .. } => EngineError::DuplicateKey {
