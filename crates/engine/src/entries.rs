@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use avocet_base::RowId;
+use avocet_storage::Undo;
 use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::index::{Direction, Lookup, MAX_KEY_LEN, ScanScratch};
 use avocet_storage::relation::pin;
@@ -53,7 +54,9 @@ pub(crate) fn remove_unless_needed(
         index.entry(version, id, &mut own);
         own == entry
     };
-    let needed = row.any_version(&RowBuf::default(), |_| true, has_key);
+    // Who sees a version from before the index was made does not read the index, and nobody would take its entry out again.
+    let counts = |undo: &Undo| undo.txn.committed_at().is_none_or(|ts| index.is_readable_before(ts));
+    let needed = row.any_version(&RowBuf::default(), counts, has_key);
     if !needed {
         index.tree.remove(entry);
     }

@@ -154,6 +154,11 @@ impl IndexHandle {
         self.readable_from.load(Ordering::Relaxed) <= snapshot.0
     }
 
+    /// Whether a snapshot that does not see the commit at `ts` may read it.
+    pub(crate) fn is_readable_before(&self, ts: Timestamp) -> bool {
+        self.readable_from.load(Ordering::Relaxed) < ts.0
+    }
+
     /// Appends the whole entry of a row: key, then row id.
     pub(crate) fn entry(&self, row: &RowRef<'_>, id: RowId, to: &mut Vec<u8>) {
         self.keys.encode_row(row, to);
