@@ -393,6 +393,60 @@ fn a_copy_that_lacks_rows_is_refused() {
     assert_eq!(contents(&engine).len(), 3);
 }
 
+/// The latch of definitions is free again when the publication of a table is refused: the table is dropped under it.
+#[test]
+fn a_table_whose_publication_is_refused_is_dropped() {
+    let (disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("open");
+    accounts(&engine);
+    insert(&engine, &[(1, "Ada", 10)]);
+    let filled = |def: &TableDef| -> Unfinished {
+        let copy = engine.create_unfinished(def.clone()).expect("created");
+        let fill = |txn: &mut Txn| txn.insert(copy.table(), &row(1, "copied", 10)).map(drop);
+        copy.fill(TxnOptions::default(), Arc::new(|| false), fill).expect("filled");
+        copy
+    };
+    let new = TableDef { name: "new".into(), ..(*table(&engine).def).clone() };
+    let refused = filled(&new).publish(&new, 2, None, true, WAIT).expect_err("it has one row");
+    assert!(matches!(refused, EngineError::RowsMissing { expected: 2, found: 1, .. }), "{refused}");
+    assert!(!engine.catalog().tables().any(|table| table.is_unfinished()), "it is dropped");
+
+    let filler = TableDef { name: "filler".into(), ..(*table(&engine).def).clone() };
+    let filler = engine.create_table(filler).expect("created");
+    let copies = [filled(&new), filled(&new)];
+    let alteration = engine.alter("bank", "accounts", &[], None, WAIT).expect("held");
+    fill_disk(&disk, &engine, &filler);
+    let [copy, other] = copies;
+    let refused = copy.publish(&new, 1, None, true, WAIT).expect_err("no room");
+    assert_eq!(refused.kind(), ErrorKind::NoSpace, "{refused}");
+    let refused = alteration.replace_by(other, 1, NewForeignKeys::default(), AlterRest::default());
+    assert_eq!(refused.expect_err("no room").kind(), ErrorKind::NoSpace);
+    disk.set_capacity(None);
+    engine.drop_unfinished().expect("there is room again");
+    engine.create_database("more", Collation::DEFAULT).expect("the latch is free");
+    assert_eq!(contents(&engine), ["1 Ada 10"]);
+}
+
+/// Leaves no room for a record of the log.
+fn fill_disk(disk: &SimDisk, engine: &Arc<Engine>, filler: &Arc<TableHandle>) {
+    disk.set_capacity(Some(disk.used()));
+    let mut id = 0;
+    for rows in [1000, 100, 10, 1] {
+        let is_refused = (0..2000).any(|_| {
+            let mut txn = engine.begin(TxnOptions::default());
+            for _ in 0..rows {
+                id += 1;
+                txn.insert(filler, &row(id, &format!("{:050}", id * 7_919 % 1_000_003), id))
+                    .expect("a new key");
+            }
+            txn.commit().is_err()
+        });
+        assert!(is_refused, "the disk is full for {rows} rows");
+    }
+    let is_refused = |n: &u32| engine.create_database(&format!("filler{n}"), Collation::DEFAULT).is_err();
+    assert!((0..100).any(|n| is_refused(&n)), "and for a definition");
+}
+
 #[test]
 fn changes_in_place_end_when_they_are_interrupted() {
     let (_, env) = sim();

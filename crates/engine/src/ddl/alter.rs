@@ -141,7 +141,7 @@ impl Alteration {
     /// has but those that are left out.
     pub fn replace_by(
         self,
-        new: Unfinished,
+        mut new: Unfinished,
         rows: u64,
         foreign: NewForeignKeys,
         rest: AlterRest,

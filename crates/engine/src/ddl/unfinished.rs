@@ -82,8 +82,12 @@ impl Unfinished {
 
     /// The table becomes that of `def`, which says its database, name and foreign keys. `rows` are all that it is to have, and
     /// are committed. With `checks` off, the parents of its foreign keys need not be there (yet).
+    ///
+    /// # Errors
+    /// If names or foreign keys are not free or do not fit, rows lack parents or are not as many as they should be, or the log
+    /// refuses the change: then the table is dropped.
     pub fn publish(
-        self,
+        mut self,
         def: &TableDef,
         rows: u64,
         auto_increment: Option<u64>,
@@ -114,9 +118,10 @@ impl Unfinished {
         self.apply(rows, changes, auto_increment)
     }
 
-    /// Logs the change that publishes the table.
+    /// Logs the change that publishes the table. Under the DDL latch, so that the table must not be dropped here if that fails:
+    /// dropping it takes the latch.
     pub(super) fn apply(
-        mut self,
+        &mut self,
         rows: u64,
         mut changes: Vec<Change>,
         auto_increment: Option<u64>,
