@@ -539,3 +539,39 @@ fn temporary_tables_leave_no_trace() {
     let txn = engine.begin(TxnOptions::default());
     assert_eq!(scan_all(&txn, &own_table), ["7 own 71", "8 own 80"]);
 }
+
+/// A transaction that has met a commit which is only logged shares its timestamp: its rows are there once it is acknowledged.
+#[test]
+fn rows_of_temporary_tables_are_seen_by_the_next_snapshot() {
+    let (disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("opens");
+    let stored = accounts(&engine);
+    insert(&engine, &[(1, "ann", 10)]);
+    let own = engine.create_temporary(TableDef { id: Default::default(), ..(*stored.def).clone() }, None);
+    let own = own.expect("created");
+    disk.hold_syncs(std::path::Path::new("/data"));
+    let mut writer = engine.begin(TxnOptions::default());
+    set_balance(&mut writer, &stored, 1, 11);
+    let logged = writer.commit().expect("logged");
+    let mut txn = engine.begin(TxnOptions::default());
+    copy_balance(&mut txn, &stored, own.table());
+    let ticket = txn.commit().expect("nothing to log");
+    assert!(!logged.is_durable() && !ticket.is_durable(), "it has met what is not durable");
+    disk.release_syncs();
+    ticket.wait().expect("durable");
+    let txn = engine.begin(TxnOptions::default());
+    assert_eq!(scan_all(&txn, own.table()), ["1 copied 11"]);
+    logged.wait().expect("durable");
+}
+
+/// `INSERT INTO copy SELECT … FROM accounts WHERE id = 1 FOR UPDATE`
+fn copy_balance(txn: &mut Txn, from: &Arc<TableHandle>, copy: &Arc<TableHandle>) {
+    let mut balance = 0;
+    lock_by_key(txn, from, 1, &mut |_, row| {
+        if let Datum::Int(met) = row.get(2) {
+            balance = met;
+        }
+    })
+    .expect("locked");
+    txn.insert(copy, &row(1, "copied", balance)).expect("inserted");
+}

@@ -68,15 +68,20 @@ impl Txn {
     }
 
     /// All that it has changed are rows of temporary tables. Nobody but its session reads these, so they need no timestamp of
-    /// their own: snapshots to come are at or past the one that they share, and there are none of before that the session
-    /// still uses.
+    /// their own: they share one that is visible, or of a commit that the transaction has met and that is only logged. Then
+    /// the ticket waits for that, so that the session's next snapshot has the rows.
     fn commit_unlogged(mut self) -> CommitTicket {
         self.unmask_all();
         let View { snapshot, newest_met, .. } = &self.view;
-        let ts = self.engine.snapshots.visible().max(snapshot.ts()).max(*newest_met);
+        let visible = self.engine.snapshots.visible();
+        let ts = visible.max(snapshot.ts()).max(*newest_met);
         self.state.commit(ts);
         self.after_logged(ts);
-        self.engine.pipeline.nothing(ts)
+        match ts > visible {
+            // What is logged is visible once it is written, and durable if its own transaction asked for that.
+            true => self.engine.pipeline.all_so_far(ts, Durability::Os),
+            false => self.engine.pipeline.nothing(ts),
+        }
     }
 
     /// It is committed at a timestamp: gives back what it held, and hands its versions on.
