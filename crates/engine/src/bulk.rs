@@ -17,7 +17,7 @@ use avocet_types::Datum;
 use avocet_types::arrow_map::datum_at;
 
 use crate::block_rows::{block_entries, note_auto_increment};
-use crate::entries;
+use crate::entries::{self, MAX_IMAGE_BYTES};
 use crate::error::{EngineError, Result};
 use crate::index_build::SortedEntries;
 use crate::redo::Op;
@@ -43,8 +43,13 @@ impl BulkInsert {
     }
 
     /// Adds rows. On an error the transaction's statement must be rolled back.
+    ///
+    /// # Errors
+    /// `NullInColumn`; `RowTooLarge`, before any row of the batch is added; what writing a block and claiming its keys fails
+    /// with.
     pub fn push(&mut self, txn: &mut Txn, batch: &RecordBatch) -> Result<()> {
         self.check(batch)?;
+        self.check_row_sizes(batch)?;
         if self.table.id().is_temporary() {
             return self.push_rows(txn, batch);
         }
@@ -111,6 +116,24 @@ impl BulkInsert {
             }
         }
         Ok(())
+    }
+
+    /// A row that could not be inserted could not be changed, either.
+    fn check_row_sizes(&self, batch: &RecordBatch) -> Result<()> {
+        let fixed = self.table.layout.fixed_size;
+        if fixed + bytes_of(batch) <= MAX_IMAGE_BYTES {
+            return Ok(());
+        }
+        let lengths = |array: &ArrayRef, at: usize| match array.data_type() {
+            DataType::Utf8View => array.as_string_view().value(at).len(),
+            DataType::BinaryView => array.as_binary_view().value(at).len(),
+            _ => 0,
+        };
+        let row_len = |at| {
+            let there = batch.columns().iter().filter(|array| array.is_valid(at));
+            fixed + there.map(|array| lengths(array, at)).sum::<usize>()
+        };
+        (0..batch.num_rows()).map(row_len).try_for_each(entries::check_row_len)
     }
 
     fn flush(&mut self, txn: &mut Txn) -> Result<()> {

@@ -205,12 +205,17 @@ pub(crate) fn newest_key_text(table: &TableHandle, index: usize, id: RowId) -> S
     }
 }
 
-/// MySQL's limit on the bytes of a row's fixed and inline part.
-pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
+/// The bytes that a row may have, those of its long values included: a change of it is one part of a record, and a page holds it.
+/// (MySQL's limit of 65,535 is one on definitions, and counts no BLOBs.)
+pub(crate) const MAX_IMAGE_BYTES: usize = 64 << 20;
 
-pub(crate) fn check_row_size(image: &[u8]) -> Result<()> {
-    if image.len() > MAX_ROW_BYTES {
-        return Err(EngineError::RowTooLarge { len: image.len(), max: MAX_ROW_BYTES });
+/// Whether a row may have so many bytes, as an image.
+///
+/// # Errors
+/// `RowTooLarge`.
+pub(crate) fn check_row_len(len: usize) -> Result<()> {
+    if len > MAX_IMAGE_BYTES {
+        return Err(EngineError::RowTooLarge { len, max: MAX_IMAGE_BYTES });
     }
     Ok(())
 }

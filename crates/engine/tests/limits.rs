@@ -230,3 +230,26 @@ fn load(txn: &mut Txn, table: &Arc<TableHandle>, notes: &[&str]) -> Result<()> {
     }
     outcome
 }
+
+/// A row that could not be inserted is not loaded, either: nobody could change it.
+#[test]
+fn a_row_that_is_too_long_is_not_loaded() {
+    let disk = SimDisk::new();
+    let engine = Engine::open(options(&disk)).expect("opens");
+    engine.create_database("d", Collation::DEFAULT).expect("created");
+    let text = SqlType::Text { size: LobSize::Long, collation: Collation::UTF8MB4_BIN };
+    let columns = vec![ColumnDef::new("id", SqlType::BIGINT), ColumnDef::new("note", text)];
+    engine.create_table(TableDef::new("d", "t", columns, vec![IndexDef::primary(&[0])])).expect("created");
+    let t = table(&engine);
+    let long = "x".repeat((64 << 20) + 1);
+    let mut txn = engine.begin(TxnOptions::default());
+    let inserted = txn.insert(&t, &[Datum::Int(1), Datum::str(&long)]).expect_err("too long");
+    assert!(matches!(inserted, EngineError::RowTooLarge { .. }), "{inserted}");
+    let loaded = load(&mut txn, &t, &["short", &long]).expect_err("too long");
+    assert!(matches!(loaded, EngineError::RowTooLarge { .. }), "{loaded}");
+    // Rows that are long together are not.
+    let half = &long[..40 << 20];
+    load(&mut txn, &t, &[half, half]).expect("each of them could be inserted");
+    txn.commit().expect("logged").wait().expect("durable");
+    assert_eq!(ids(&engine, "PRIMARY"), [100, 101]);
+}

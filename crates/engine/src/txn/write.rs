@@ -89,7 +89,7 @@ impl Txn {
     }
 
     fn insert_image(&mut self, t: u16, table: &Arc<TableHandle>, image: &[u8]) -> Result<RowId> {
-        entries::check_row_size(image)?;
+        entries::check_row_len(image.len())?;
         let mark = self.mark();
         let (id, undo) = self.place_new(table, image)?;
         self.changes.row_changes[t as usize] += 1;
