@@ -5,6 +5,7 @@ use arrow::compute::take;
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::hot::RowBuf;
 use avocet_storage::relation::{ColdSegment, SegmentState};
+use roaring::RoaringBitmap;
 
 use crate::error::{EngineError, Result};
 use crate::table::TableHandle;
@@ -18,9 +19,33 @@ pub(crate) fn block_entries(
     cold: &ColdSegment,
     visit: &mut dyn FnMut(&[u8], bool),
 ) -> Result<()> {
+    let deleted = cold.deletes.body.read().all_settled().clone();
+    entries_but_of(&deleted, table, index, segment, cold, visit)
+}
+
+/// The same of the rows whose newest version is there, for an index that is made now: who collects an older version knows the
+/// indexes that there were when the row was deleted, and would leave an entry in this one.
+pub(crate) fn newest_block_entries(
+    table: &TableHandle,
+    index: usize,
+    segment: SegmentNo,
+    cold: &ColdSegment,
+    visit: &mut dyn FnMut(&[u8]),
+) -> Result<()> {
+    let deleted = cold.deletes.body.read().newest();
+    entries_but_of(&deleted, table, index, segment, cold, &mut |entry, _| visit(entry))
+}
+
+fn entries_but_of(
+    deleted: &RoaringBitmap,
+    table: &TableHandle,
+    index: usize,
+    segment: SegmentNo,
+    cold: &ColdSegment,
+    visit: &mut dyn FnMut(&[u8], bool),
+) -> Result<()> {
     let handle = &table.indexes[index];
     let ordinals = &cold.block.meta().ordinals;
-    let deleted = cold.deletes.body.read().all_settled().clone();
     let columns = handle
         .parts
         .iter()

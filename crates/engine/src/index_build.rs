@@ -164,9 +164,11 @@ pub(crate) fn push_entries(
             }
             Ok(())
         }
-        SegmentState::Cold(cold) => block_rows::block_entries(table, index, number, cold, &mut |entry, _| {
-            entries.push(|to| to.extend_from_slice(entry));
-        }),
+        SegmentState::Cold(cold) => {
+            block_rows::newest_block_entries(table, index, number, cold, &mut |entry| {
+                entries.push(|to| to.extend_from_slice(entry));
+            })
+        }
     }
 }
 

@@ -129,3 +129,21 @@ fn a_change_back_that_is_committed_leaves_no_entry() {
     assert_eq!(along_index(&engine, 6), [6]);
     assert_eq!(along_index(&engine, 2).len(), 9);
 }
+
+/// A row of a block whose delete an older snapshot does not see has no entry: nobody would take it out.
+#[test]
+fn deleted_rows_of_blocks_have_no_entries() {
+    let engine = engine();
+    assert_eq!(engine.freeze_all().expect("frozen"), 0);
+    let old = old_snapshot(&engine);
+    let mut txn = engine.begin(TxnOptions::default());
+    for id in [1, 4] {
+        let row = find(&mut txn, &table(&engine), id).expect("locked").expect("there");
+        assert!(txn.delete(&table(&engine), row).expect("locked"));
+    }
+    commit(txn);
+    add_index(&engine);
+    drop(old);
+    is_exact(&engine);
+    assert_eq!(along_index(&engine, 2).len(), 8);
+}
