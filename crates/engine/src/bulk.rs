@@ -12,14 +12,13 @@ use arrow::datatypes::DataType;
 use avocet_base::SegmentNo;
 use avocet_storage::cold::Ordinals;
 use avocet_storage::hot::RowBuf;
-use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
-use avocet_types::Datum;
 use avocet_types::arrow_map::datum_at;
 
-use crate::block_rows::{SortedEntries, block_entries, note_auto_increment};
-use crate::entries;
+use crate::block_rows::{block_entries, note_auto_increment};
+use crate::entries::{self, MAX_IMAGE_BYTES};
 use crate::error::{EngineError, Result};
+use crate::index_build::SortedEntries;
 use crate::redo::Op;
 use crate::shred::encode_rows;
 use crate::table::TableHandle;
@@ -43,8 +42,13 @@ impl BulkInsert {
     }
 
     /// Adds rows. On an error the transaction's statement must be rolled back.
+    ///
+    /// # Errors
+    /// `NullInColumn`; `RowTooLarge`, before any row of the batch is added; what writing a block and claiming its keys fails
+    /// with.
     pub fn push(&mut self, txn: &mut Txn, batch: &RecordBatch) -> Result<()> {
         self.check(batch)?;
+        self.check_row_sizes(batch)?;
         if self.table.id().is_temporary() {
             return self.push_rows(txn, batch);
         }
@@ -76,11 +80,8 @@ impl BulkInsert {
                 columns.iter().zip(batch.columns()).map(|(column, array)| datum_at(array, at, &column.ty)),
             );
             txn.insert(&self.table, &row)?;
-            let number = columns.iter().position(|column| column.auto_increment).map(|at| &row[at]);
-            match number {
-                Some(Datum::Int(number)) if *number > 0 => self.table.note_auto_increment(*number as u64),
-                Some(Datum::UInt(number)) => self.table.note_auto_increment(*number),
-                _ => {}
+            if let Some(column) = self.table.def.auto_increment_column() {
+                self.table.note_stored_number(&row[column]);
             }
             if at % ENTRIES_BETWEEN_CHECKS == 0 {
                 txn.check_interrupted()?;
@@ -111,6 +112,24 @@ impl BulkInsert {
             }
         }
         Ok(())
+    }
+
+    /// A row that could not be inserted could not be changed, either.
+    fn check_row_sizes(&self, batch: &RecordBatch) -> Result<()> {
+        let fixed = self.table.layout.fixed_size;
+        if fixed + bytes_of(batch) <= MAX_IMAGE_BYTES {
+            return Ok(());
+        }
+        let lengths = |array: &ArrayRef, at: usize| match array.data_type() {
+            DataType::Utf8View => array.as_string_view().value(at).len(),
+            DataType::BinaryView => array.as_binary_view().value(at).len(),
+            _ => 0,
+        };
+        let row_len = |at| {
+            let there = batch.columns().iter().filter(|array| array.is_valid(at));
+            fixed + there.map(|array| lengths(array, at)).sum::<usize>()
+        };
+        (0..batch.num_rows()).map(row_len).try_for_each(entries::check_row_len)
     }
 
     fn flush(&mut self, txn: &mut Txn) -> Result<()> {
@@ -191,21 +210,14 @@ impl Txn {
     ) -> Result<()> {
         let handle = &table.indexes[index];
         let unique = handle.def.kind.is_unique();
-        let mut entries = SortedEntries::default();
-        let mut longest = 0;
-        let mut with_null = Vec::new();
+        let (mut entries, mut with_null) = (SortedEntries::default(), SortedEntries::default());
         block_entries(table, index, segment, cold, &mut |entry, has_null| {
-            longest = longest.max(entry.len());
-            match unique && has_null {
-                true => with_null.push(entry.to_vec()),
-                false => entries.push(|to| to.extend_from_slice(entry)),
-            }
+            let run = if unique && has_null { &mut with_null } else { &mut entries };
+            run.push(|to| to.extend_from_slice(entry));
         })?;
-        if longest > MAX_KEY_LEN {
-            return Err(EngineError::KeyTooLong { len: longest - 8, max: MAX_KEY_LEN - 8 });
-        }
-        with_null.sort_unstable();
-        handle.tree.bulk_insert_sorted(with_null.iter());
+        entries.check_lengths()?;
+        with_null.check_lengths()?;
+        handle.tree.bulk_insert_sorted(with_null.sorted());
         if !unique {
             handle.tree.bulk_insert_sorted(entries.sorted());
             return Ok(());

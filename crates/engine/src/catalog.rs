@@ -10,14 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use avocet_base::{IndexId, TableId, Timestamp};
-use avocet_storage::index::BTree;
 use avocet_storage::relation::RowsPerSegment;
 use avocet_types::names;
 use avocet_types::{Collation, ForeignKeyDef, IndexDef, TableDef};
 use hashbrown::HashMap;
 
 use crate::foreign::{Link, Links};
-use crate::table::{IndexHandle, TableHandle};
+use crate::table::{IndexHandle, TableHandle, Trees};
 pub use accounts::{AccountId, GrantScope, Grants, LoginRules, PasswordRules, Privileges, TlsRule, UserDef};
 pub(crate) use change::Change;
 
@@ -318,7 +317,7 @@ impl Catalog {
             Change::CreateIndex { table, index } => {
                 self.note_id(index.id.0);
                 if let Some(handle) = self.by_id.get(table).cloned() {
-                    self.publish(handle.adding_index(index.clone(), None));
+                    self.publish(handle.adding_index(index.clone(), &|_, _| None));
                 }
             }
             Change::DropIndex { table, index } => {
@@ -488,13 +487,15 @@ impl Catalog {
 }
 
 impl TableHandle {
-    /// With another index, whose entries are in `tree` if they are anywhere.
-    pub(crate) fn adding_index(&self, index: IndexDef, tree: Option<Arc<BTree>>) -> Self {
+    /// With another index. Those that a new primary key gives other entries begin anew, too: `trees` says for each of these
+    /// where its entries are, by the index and the parts of its keys, if they are anywhere.
+    pub(crate) fn adding_index(&self, index: IndexDef, trees: &Trees<'_>) -> Self {
         let at = if index.kind == avocet_types::IndexKind::Primary { 0 } else { self.def.indexes.len() };
         let mut def = (*self.def).clone();
         def.indexes.insert(at, index.clone());
         let mut indexes = self.indexes.clone();
-        indexes.insert(at, Arc::new(IndexHandle::over(tree, &self.def, index)));
+        indexes.insert(at, Arc::new(IndexHandle::over(trees, &def, index)));
+        renew_indexes(&def, &mut indexes, trees);
         self.with_indexes(def, indexes)
     }
 
@@ -503,11 +504,20 @@ impl TableHandle {
         self.with_indexes(def, self.indexes.clone())
     }
 
+    /// Without an index. Those whose entries end with its columns, if it is the primary key, begin anew without entries.
     pub(crate) fn dropping_index(&self, index: IndexId) -> Self {
         let mut def = (*self.def).clone();
         def.indexes.retain(|i| i.id != index);
-        let indexes = self.indexes.iter().filter(|i| i.def.id != index).cloned().collect();
+        let mut indexes: Vec<_> = self.indexes.iter().filter(|i| i.def.id != index).cloned().collect();
+        renew_indexes(&def, &mut indexes, &|_, _| None);
         self.with_indexes(def, indexes)
+    }
+}
+
+/// Puts others in the place of indexes whose entries the definition makes others: recovery would build them so.
+pub(crate) fn renew_indexes(def: &TableDef, indexes: &mut [Arc<IndexHandle>], trees: &Trees<'_>) {
+    for index in indexes.iter_mut().filter(|index| !index.has_parts_in(def)) {
+        *index = Arc::new(IndexHandle::over(trees, def, index.def.clone()));
     }
 }
 

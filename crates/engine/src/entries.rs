@@ -3,15 +3,16 @@
 use std::ops::ControlFlow;
 
 use avocet_base::RowId;
+use avocet_storage::Undo;
 use avocet_storage::hot::{RowBuf, delta};
-use avocet_storage::index::{Direction, Lookup, ScanScratch};
+use avocet_storage::index::{Direction, Lookup, MAX_KEY_LEN, ScanScratch};
 use avocet_storage::relation::pin;
 use avocet_storage::rows::RowLatch;
 use avocet_storage::version::StaleEntry;
 use avocet_types::{Datum, RowRef};
 
 use crate::buffers::ReadScratch;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, malformed};
 use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
@@ -53,7 +54,9 @@ pub(crate) fn remove_unless_needed(
         index.entry(version, id, &mut own);
         own == entry
     };
-    let needed = row.any_version(&RowBuf::default(), |_| true, has_key);
+    // Who sees a version from before the index was made does not read the index, and nobody would take its entry out again.
+    let counts = |undo: &Undo| undo.txn.committed_at().is_none_or(|ts| index.is_readable_before(ts));
+    let needed = row.any_version(&RowBuf::default(), counts, has_key);
     if !needed {
         index.tree.remove(entry);
     }
@@ -94,14 +97,21 @@ pub(crate) fn each_with_key(
     outcome
 }
 
-pub(crate) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &mut Vec<u8>) -> bool {
-    index.keys.has_key(row, key, own)
-}
-
 /// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or
 /// have been collected, with that version, since it was read from the index.
 pub(crate) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
-    has_key(index, row, split_entry(entry).0, own)
+    index.keys.has_key(row, split_entry(entry).0, own)
+}
+
+/// Whether an index takes an entry of so many bytes, its row id included.
+///
+/// # Errors
+/// `KeyTooLong`.
+pub(crate) fn check_entry_len(len: usize) -> Result<()> {
+    match len > MAX_KEY_LEN {
+        true => Err(EngineError::KeyTooLong { len: len - 8, max: MAX_KEY_LEN - 8 }),
+        false => Ok(()),
+    }
 }
 
 /// The columns that a delta changes; it was made for this table.
@@ -115,6 +125,44 @@ pub(crate) fn changed_columns<'a>(
 /// Whether an update may change the key of an index.
 pub(crate) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
     changed_columns(table, after).any(|column| table.is_key_column(column))
+}
+
+/// An entry that an update in place makes another one.
+pub(crate) struct Moved<'m> {
+    /// Position of the index.
+    pub index: usize,
+    pub before: Vec<u8>,
+    pub now: &'m [u8],
+    /// As it is now.
+    pub row: &'m RowRef<'m>,
+}
+
+/// Visits the entries that an update in place makes others. `old` is the row as it was.
+///
+/// # Errors
+/// What the visit fails with; `Corrupt` if the delta is none of the table's.
+pub(crate) fn each_moved(
+    table: &TableHandle,
+    id: RowId,
+    after: &[u8],
+    old: &RowBuf,
+    visit: &mut dyn FnMut(Moved<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut new = RowBuf { image: old.image.clone() };
+    delta::apply_to_image(&table.layout, after, &mut new.image).map_err(malformed("row delta"))?;
+    let (old, new) = (old.row(&table.layout), new.row(&table.layout));
+    for (n, index) in table.indexes.iter().enumerate() {
+        if !changed_columns(table, after).any(|column| index.uses(column)) {
+            continue;
+        }
+        let (mut before, mut now) = (Vec::new(), Vec::new());
+        index.entry(&old, id, &mut before);
+        index.entry(&new, id, &mut now);
+        if before != now {
+            visit(Moved { index: n, before, now: &now, row: &new })?;
+        }
+    }
+    Ok(())
 }
 
 impl IndexHandle {
@@ -166,7 +214,7 @@ fn newest_image(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> bool {
 }
 
 /// Whether a row is there, with this key in its newest version.
-pub(crate) fn newest_has_key(table: &TableHandle, index: usize, id: RowId, key: &[u8]) -> bool {
+pub(crate) fn live_has_key(table: &TableHandle, index: usize, id: RowId, key: &[u8]) -> bool {
     let (mut buf, mut entry) = (RowBuf::default(), Vec::new());
     // One that cannot be read may have it.
     match table.relation.newest_row(id, &mut buf) {
@@ -178,6 +226,7 @@ pub(crate) fn newest_has_key(table: &TableHandle, index: usize, id: RowId, key: 
     split_entry(&entry).0 == key
 }
 
+/// Whether the newest version of a row, be it deleted, has a NULL in its key.
 pub(crate) fn newest_has_null(table: &TableHandle, index: usize, id: RowId) -> bool {
     let mut buf = RowBuf::default();
     newest_image(table, id, &mut buf) && table.indexes[index].has_null(&buf.row(&table.layout))
@@ -191,12 +240,17 @@ pub(crate) fn newest_key_text(table: &TableHandle, index: usize, id: RowId) -> S
     }
 }
 
-/// MySQL's limit on the bytes of a row's fixed and inline part.
-pub(crate) const MAX_ROW_BYTES: usize = 64 << 20;
+/// The bytes that a row may have, those of its long values included: a change of it is one part of a record, and a page holds it.
+/// (MySQL's limit of 65,535 is one on definitions, and counts no BLOBs.)
+pub(crate) const MAX_IMAGE_BYTES: usize = 64 << 20;
 
-pub(crate) fn check_row_size(image: &[u8]) -> Result<()> {
-    if image.len() > MAX_ROW_BYTES {
-        return Err(EngineError::RowTooLarge { len: image.len(), max: MAX_ROW_BYTES });
+/// Whether a row may have so many bytes, as an image.
+///
+/// # Errors
+/// `RowTooLarge`.
+pub(crate) fn check_row_len(len: usize) -> Result<()> {
+    if len > MAX_IMAGE_BYTES {
+        return Err(EngineError::RowTooLarge { len, max: MAX_IMAGE_BYTES });
     }
     Ok(())
 }

@@ -19,13 +19,13 @@ use std::sync::Arc;
 use avocet_base::{RowId, SegmentNo};
 use avocet_storage::hot::RowBuf;
 use avocet_storage::index::BTree;
-use avocet_types::{IndexDef, IndexPart};
+use avocet_types::{IndexDef, IndexKind, IndexPart};
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 
-use crate::block_rows::SortedEntries;
+use crate::entries;
 use crate::error::Result;
-use crate::index_build::{Building, FILL, push_entries, sorted_runs};
+use crate::index_build::{Building, FILL, SortedEntries, push_entries, sorted_runs};
 use crate::memory::{Held, MemoryBudget};
 use crate::stop::Stop;
 use crate::table::TableHandle;
@@ -36,7 +36,6 @@ pub struct IndexesAhead<'e> {
     /// As it was when they were begun.
     table: Arc<TableHandle>,
     segments: HashSet<SegmentNo>,
-    /// In the order of their definitions.
     built: Vec<Built>,
     /// What the entries and the trees take.
     held: Mutex<Held<'e>>,
@@ -45,6 +44,7 @@ pub struct IndexesAhead<'e> {
 }
 
 struct Built {
+    name: String,
     /// What its entries are ordered by.
     parts: Box<[IndexPart]>,
     tree: Arc<BTree>,
@@ -85,27 +85,26 @@ impl<'e> IndexesAhead<'e> {
 
     /// Fills the indexes that the table does not have yet, of all that it is to have; others may use the table.
     pub(crate) fn build(&mut self, indexes: &[IndexDef], stop: &Stop) -> Result<()> {
-        let old = &self.table.def.indexes;
-        // As they will be made: the parts of one follow from those that are there before it.
         let mut handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
-        for gone in old.iter().filter(|index| indexes.iter().all(|kept| kept.id != index.id)) {
+        for gone in gone_indexes(&self.table.def.indexes, indexes) {
             handle = handle.dropping_index(gone.id);
         }
-        for index in indexes.iter().filter(|index| old.iter().all(|known| known.id != index.id)) {
-            handle = handle.adding_index(index.clone(), None);
-            let at = handle.indexes.iter().position(|i| i.def.id == index.id && i.def.name == index.name);
-            let at = at.expect("just added");
+        for index in added_indexes(&self.table.def.indexes, indexes) {
+            handle = handle.adding_index(index.clone(), &|_, _| None);
+        }
+        for at in (0..handle.indexes.len()).filter(|&at| !self.table.has_tree_of(&handle, at)) {
             let known = |number: &SegmentNo| self.segments.contains(number);
             let segments = self.table.relation.used_segments().filter(|(number, _)| known(number)).collect();
             let mut runs = sorted_runs(&Building::new(&handle, at, segments), &self.held, stop)?;
             let goes_on = |(n, _): &(usize, _)| n % Stop::EVERY != 0 || !stop.is_raised();
             let entries =
                 SortedEntries::merged(&runs).enumerate().take_while(goes_on).map(|(_, entry)| entry);
-            let tree = handle.indexes[at].tree.clone();
-            tree.bulk_fill(entries, FILL);
+            let index = &handle.indexes[at];
+            index.tree.bulk_fill(entries, FILL);
             stop.check()?;
             runs.iter_mut().for_each(SortedEntries::sort_as_pushed);
-            self.built.push(Built { parts: handle.indexes[at].parts.clone(), tree, runs });
+            let (name, parts) = (index.def.name.clone(), index.parts.clone());
+            self.built.push(Built { name, parts, tree: index.tree.clone(), runs });
         }
         Ok(())
     }
@@ -117,22 +116,26 @@ impl<'e> IndexesAhead<'e> {
         is_same.then(|| self.watch.0.end())?.map(|touched| Meanwhile { touched })
     }
 
-    /// The tree of the `number`th index, if that has these parts.
-    pub(crate) fn tree(&self, number: usize, parts: &[IndexPart]) -> Option<Arc<BTree>> {
-        let built = self.built.get(number).filter(|built| *built.parts == *parts)?;
-        Some(built.tree.clone())
+    /// The tree of an index, if one of these parts was built.
+    pub(crate) fn tree(&self, index: &IndexDef, parts: &[IndexPart]) -> Option<Arc<BTree>> {
+        let is_it = |built: &&Built| built.name == index.name && *built.parts == *parts;
+        Some(self.built.iter().find(is_it)?.tree.clone())
     }
 
-    /// Brings the `number`th index, which is the one at `index` of `handle`, to what the rows are now.
+    /// Brings the index at `index` of `handle` to what the rows are now. False if its tree was not built here.
+    ///
+    /// # Errors
+    /// `KeyTooLong`; `Interrupted`; what reading rows fails with.
     pub(crate) fn catch_up(
         &self,
-        number: usize,
         handle: &TableHandle,
         index: usize,
         meanwhile: &Meanwhile,
         stop: &Stop,
-    ) -> Result<()> {
-        let (built, index_handle) = (&self.built[number], &handle.indexes[index]);
+    ) -> Result<bool> {
+        let index_handle = &handle.indexes[index];
+        let is_its = |built: &&Built| Arc::ptr_eq(&built.tree, &index_handle.tree);
+        let Some(built) = self.built.iter().find(is_its) else { return Ok(false) };
         let (mut buf, mut entry) = (RowBuf::default(), Vec::new());
         for (n, id) in meanwhile.touched.iter().enumerate() {
             if n % Stop::EVERY == 0 {
@@ -147,6 +150,7 @@ impl<'e> IndexesAhead<'e> {
             if handle.relation.newest_row(*id, &mut buf)? {
                 entry.clear();
                 index_handle.entry(&buf.row(&handle.layout), *id, &mut entry);
+                entries::check_entry_len(entry.len())?;
                 built.tree.insert(&entry);
             }
         }
@@ -157,12 +161,30 @@ impl<'e> IndexesAhead<'e> {
                 push_entries(handle, index, number, &state, &mut late)?;
             }
         }
+        late.check_lengths()?;
         for (n, entry) in late.sorted().enumerate() {
             if n % Stop::EVERY == 0 {
                 stop.check()?;
             }
             built.tree.insert(entry);
         }
-        Ok(())
+        Ok(true)
     }
+}
+
+/// The indexes of a table that another definition of it does not have.
+pub(crate) fn gone_indexes<'d>(
+    old: &'d [IndexDef],
+    new: &'d [IndexDef],
+) -> impl Iterator<Item = &'d IndexDef> {
+    old.iter().filter(|index| new.iter().all(|kept| kept.id != index.id))
+}
+
+/// The indexes that a table's new definition has more than it had, which have no ids yet: the primary key first, since the
+/// entries of others end with it.
+pub(crate) fn added_indexes<'d>(old: &[IndexDef], new: &'d [IndexDef]) -> Vec<&'d IndexDef> {
+    let is_new = |index: &&IndexDef| old.iter().all(|known| known.id != index.id);
+    let mut added: Vec<&IndexDef> = new.iter().filter(is_new).collect();
+    added.sort_by_key(|index| index.kind != IndexKind::Primary);
+    added
 }

@@ -1,5 +1,7 @@
 //! Building indexes from the rows that there are.
 
+mod sorted;
+
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +10,8 @@ use avocet_base::{RowId, SegmentNo};
 use avocet_storage::relation::SegmentState;
 use parking_lot::Mutex;
 
-use crate::block_rows::{self, SortedEntries};
+pub(crate) use self::sorted::SortedEntries;
+use crate::block_rows;
 use crate::catalog::Catalog;
 use crate::error::{EngineError, Result};
 use crate::memory::{Held, MemoryBudget};
@@ -29,7 +32,7 @@ pub(crate) fn build_index(table: &TableHandle, index: usize) -> Result<()> {
 /// Fills an empty index from the newest rows.
 ///
 /// # Errors
-/// `IndexTooLarge` if there is no memory for it; `Interrupted`.
+/// `IndexTooLarge` if there is no memory for it; `KeyTooLong`; `Interrupted`.
 pub(crate) fn build_new_index(
     table: &TableHandle,
     index: usize,
@@ -112,6 +115,7 @@ impl Building<'_> {
         for (number, state) in segments {
             stop.check()?;
             push_entries(self.table, self.index, *number, state, &mut entries)?;
+            entries.check_lengths()?;
             let bytes = entries.bytes() * COPIES;
             if let Some(held) = held
                 && !held.lock().try_grow(bytes - charged)
@@ -160,9 +164,11 @@ pub(crate) fn push_entries(
             }
             Ok(())
         }
-        SegmentState::Cold(cold) => block_rows::block_entries(table, index, number, cold, &mut |entry, _| {
-            entries.push(|to| to.extend_from_slice(entry));
-        }),
+        SegmentState::Cold(cold) => {
+            block_rows::newest_block_entries(table, index, number, cold, &mut |entry| {
+                entries.push(|to| to.extend_from_slice(entry));
+            })
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, Relation, Segme
 use avocet_types::row::Storage;
 use avocet_types::{Datum, IndexDef, RowLayout, RowRef, TableDef};
 
+use crate::catalog::renew_indexes;
 use crate::error::{EngineError, Result};
 use crate::table::TableHandle;
 
@@ -27,7 +28,7 @@ fn sources(old: &TableDef, new: &TableDef) -> Vec<Option<usize>> {
 
 impl TableHandle {
     /// The same rows under a definition that was made of the table's by [`TableDef::stored_after`], whose indexes are among the
-    /// table's, on the same columns. `stop` is asked from time to time.
+    /// table's, on the same columns; those whose entries become others begin anew, without any. `stop` is asked from time to time.
     pub(crate) fn reshaped(&self, def: TableDef, stop: &dyn Fn() -> Result<()>) -> Result<Self> {
         let sources = sources(&self.def, &def);
         let misfit = |why: &str| EngineError::corrupt(self.name(), format!("its new definition: {why}"));
@@ -44,7 +45,9 @@ impl TableHandle {
             old.moved(&def, new.clone(), &moved).map(Arc::new)
         };
         let indexes = def.indexes.iter().map(index).collect::<Option<Vec<_>>>();
-        let indexes = indexes.ok_or_else(|| misfit("an index is new, or on a column that is gone"))?;
+        let mut indexes = indexes.ok_or_else(|| misfit("an index is new, or on a column that is gone"))?;
+        // The primary key may have become another one, or too long to be a part of others.
+        renew_indexes(&def, &mut indexes, &|_, _| None);
         let in_place = |(at, source): (usize, &Option<usize>)| *source == Some(at);
         let is_same = sources.len() == self.def.columns.len() && sources.iter().enumerate().all(in_place);
         if is_same {

@@ -11,7 +11,7 @@ use avocet_storage::index::{BTree, Direction};
 use avocet_storage::relation::{Relation, RowsPerSegment};
 use avocet_types::error::SqlError;
 use avocet_types::key::KeyLayout;
-use avocet_types::{IndexDef, IndexKind, IndexPart, RowLayout, RowRef, RowRules, TableDef};
+use avocet_types::{Datum, IndexDef, IndexKind, IndexPart, RowLayout, RowRef, RowRules, TableDef};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -98,10 +98,13 @@ impl Relocations {
     }
 }
 
+/// Where the entries of an index with these parts of its keys are.
+pub(crate) type Trees<'t> = dyn Fn(&IndexDef, &[IndexPart]) -> Option<Arc<BTree>> + 't;
+
 pub struct IndexHandle {
     pub def: IndexDef,
-    /// What its entries are ordered by, before their row ids: the columns of `def`, and perhaps the primary key's. A primary
-    /// key that is made or dropped later changes nothing in these.
+    /// What its entries are ordered by, before their row ids: the columns of `def`, and perhaps the primary key's
+    /// ([`IndexDef::key_parts`]). Where the primary key becomes another one, this becomes another index.
     pub parts: Box<[IndexPart]>,
     pub keys: KeyLayout,
     pub(crate) tree: Arc<BTree>,
@@ -113,15 +116,16 @@ pub struct IndexHandle {
 
 impl IndexHandle {
     pub(crate) fn new(table: &TableDef, def: IndexDef) -> Self {
-        Self::over(None, table, def)
+        Self::over(&|_, _| None, table, def)
     }
 
-    /// With the entries of a tree.
-    pub(crate) fn over(tree: Option<Arc<BTree>>, table: &TableDef, def: IndexDef) -> Self {
+    /// With the entries of a tree, if there is one.
+    pub(crate) fn over(trees: &Trees<'_>, table: &TableDef, def: IndexDef) -> Self {
         let parts = def.key_parts(table);
         let keys = KeyLayout::new(table, &parts);
         let readable_from = AtomicU64::new(Timestamp::MIN.0);
-        let (tree, hints) = (tree.unwrap_or_else(|| Arc::new(BTree::new())), Hints::default());
+        let tree = trees(&def, &parts).unwrap_or_default();
+        let hints = Hints::default();
         Self { parts: parts.into(), keys, def, tree, hints, readable_from }
     }
 
@@ -140,9 +144,19 @@ impl IndexHandle {
         Some(Self { parts, keys, def, tree: self.tree.clone(), hints: Hints::default(), readable_from })
     }
 
+    /// Whether its entries are those that the index has in a table of this definition.
+    pub(crate) fn has_parts_in(&self, table: &TableDef) -> bool {
+        *self.parts == *self.def.key_parts(table)
+    }
+
     /// Whether it leads to all that a snapshot sees.
     pub(crate) fn is_readable_at(&self, snapshot: Timestamp) -> bool {
         self.readable_from.load(Ordering::Relaxed) <= snapshot.0
+    }
+
+    /// Whether a snapshot that does not see the commit at `ts` may read it.
+    pub(crate) fn is_readable_before(&self, ts: Timestamp) -> bool {
+        self.readable_from.load(Ordering::Relaxed) < ts.0
     }
 
     /// Appends the whole entry of a row: key, then row id.
@@ -219,6 +233,8 @@ impl TableHandle {
 
     /// The same rows under a definition that differs in its names, its indexes or its foreign keys.
     pub(crate) fn with_indexes(&self, def: TableDef, indexes: Vec<Arc<IndexHandle>>) -> Self {
+        // Recovery makes trees of the definition alone.
+        debug_assert!(indexes.iter().all(|index| index.has_parts_in(&def)), "an index of other parts");
         Self {
             key_columns: key_columns(&def, &indexes),
             has_rules: def.has_rules(),
@@ -388,6 +404,11 @@ impl TableHandle {
         at.expect("a scan goes along an index of its table")
     }
 
+    /// Whether an index of another handle has the entries of one of this.
+    pub(crate) fn has_tree_of(&self, other: &Self, index: usize) -> bool {
+        self.indexes.iter().any(|own| Arc::ptr_eq(&own.tree, &other.indexes[index].tree))
+    }
+
     pub fn indexes(&self) -> &[Arc<IndexHandle>] {
         &self.indexes
     }
@@ -412,6 +433,15 @@ impl TableHandle {
         let next = |first: u64| Some(first.saturating_add(count));
         match self.auto_increment.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
             Ok(first) | Err(first) => first,
+        }
+    }
+
+    /// A value was stored in the AUTO_INCREMENT column, or is in a row that comes from elsewhere: later generated ones are greater.
+    pub fn note_stored_number(&self, value: &Datum<'_>) {
+        match *value {
+            Datum::Int(used) => self.note_auto_increment(u64::try_from(used).unwrap_or(0)),
+            Datum::UInt(used) => self.note_auto_increment(used),
+            _ => {}
         }
     }
 

@@ -82,8 +82,12 @@ impl Unfinished {
 
     /// The table becomes that of `def`, which says its database, name and foreign keys. `rows` are all that it is to have, and
     /// are committed. With `checks` off, the parents of its foreign keys need not be there (yet).
+    ///
+    /// # Errors
+    /// If names or foreign keys are not free or do not fit, rows lack parents or are not as many as they should be, or the log
+    /// refuses the change: then the table is dropped.
     pub fn publish(
-        self,
+        mut self,
         def: &TableDef,
         rows: u64,
         auto_increment: Option<u64>,
@@ -94,18 +98,24 @@ impl Unfinished {
         let wait = wait.into();
         let stop = wait.stop();
         let _group = engine.lock_group(wait, |catalog| Ok(foreign::linked_with(catalog, def)))?;
+        let check = || {
+            let catalog = engine.catalog();
+            engine.check_name_is_free(&catalog, def, &def.database, &def.name, checks)?;
+            foreign::check_definition(&catalog, def, checks)?;
+            checks::check_names(&catalog, &def.checks, &def.database, None)
+        };
+        check()?;
+        // Before the latch: it may take long, and nobody else writes to the parents.
+        for key in def.foreign_keys.iter().filter(|_| checks) {
+            engine.check_rows(&self.table, key, &stop)?;
+        }
         let _latch = engine.ddl.lock();
-        let catalog = engine.catalog();
-        engine.check_name_is_free(&catalog, def, &def.database, &def.name, checks)?;
-        foreign::check_definition(&catalog, def, checks)?;
-        checks::check_names(&catalog, &def.checks, &def.database, None)?;
+        check()?;
         let table = self.table.id();
         let (database, name) = (def.database.clone(), def.name.clone());
         let mut changes = vec![Change::PublishTable { table, database, name, rows }];
         for key in &def.foreign_keys {
-            if checks {
-                engine.check_rows(&self.table, key, &stop)?;
-            } else {
+            if !checks {
                 changes.push(Change::Unenforce { table, name: key.name.clone() });
             }
             changes.push(Change::AddForeignKey { table, key: key.clone() });
@@ -114,9 +124,10 @@ impl Unfinished {
         self.apply(rows, changes, auto_increment)
     }
 
-    /// Logs the change that publishes the table.
+    /// Logs the change that publishes the table. Under the DDL latch, so that the table must not be dropped here if that fails:
+    /// dropping it takes the latch.
     pub(super) fn apply(
-        mut self,
+        &mut self,
         rows: u64,
         mut changes: Vec<Change>,
         auto_increment: Option<u64>,

@@ -22,7 +22,9 @@ pub(super) fn collect(table: &TableHandle, entry: &UndoEntry, buf: &mut RowBuf) 
 pub(super) fn merge(table: &TableHandle, entry: &UndoEntry, horizon: &Horizon, buf: &mut RowBuf) -> bool {
     let pinned = pin();
     let Some(mut row) = latch(table, entry, &pinned) else { return false };
-    match row.merge(&entry.undo, &|ts| horizon.interval(ts)) {
+    // A version from after an index was made must not stand for those from before, which have no entries in it.
+    let interval = |ts| Some((horizon.interval(ts)?, ts > table.changed_at()));
+    match row.merge(&entry.undo, &|ts| interval(ts).map(|(gap, is_later)| 2 * gap + usize::from(is_later))) {
         Merged::Nothing => {}
         Merged::Vanished => {
             collect_latched(table, row, entry, buf);

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use avocet_base::{BlockId, RowId, Timestamp};
 use avocet_log::{LogReader, LogRecord};
 use avocet_storage::hot::RowBuf;
-use avocet_storage::index::MAX_KEY_LEN;
 use avocet_storage::relation::SegmentState;
 use hashbrown::HashSet;
 
 use crate::block_rows;
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
+use crate::entries;
 use crate::error::{EngineError, Result, malformed};
 use crate::index_build::build_index;
 use crate::procedure::calls::run_again;
@@ -69,28 +69,30 @@ fn apply(engine: &Arc<Engine>, record: &LogRecord<'_>, named: &mut HashSet<Block
 }
 
 fn catalog_change(engine: &Engine, change: &Change) -> Result<()> {
-    let mut catalog = (*engine.catalog()).clone();
+    let before = engine.catalog();
+    let mut catalog = (*before).clone();
     check_rows(&catalog, change)?;
     catalog.apply(change);
     check_reshaped(&catalog, change)?;
-    build_new_indexes(&catalog, change)?;
+    build_new_indexes(&before, &catalog)?;
     catalog.relink();
     engine.catalog.store(Arc::new(catalog));
     Ok(())
 }
 
-fn build_new_indexes(catalog: &Catalog, change: &Change) -> Result<()> {
-    match change {
-        Change::Several(changes) => changes.iter().try_for_each(|change| build_new_indexes(catalog, change)),
-        Change::CreateIndex { table, index } => {
-            let Some(table) = catalog.table_by_id(*table) else { return Ok(()) };
-            match table.indexes.iter().position(|i| i.def.id == index.id) {
-                Some(at) => build_index(table, at),
-                None => Ok(()),
-            }
+/// Fills the indexes that a change has made, be it because it has made others: see [`TableHandle::adding_index`].
+fn build_new_indexes(before: &Catalog, catalog: &Catalog) -> Result<()> {
+    let is_in = |catalog: &Catalog, table: &Arc<TableHandle>| {
+        catalog.table_by_id(table.id()).is_some_and(|of| Arc::ptr_eq(of, table))
+    };
+    let changed: Vec<_> = before.tables().filter(|table| !is_in(catalog, table)).collect();
+    for table in catalog.tables().filter(|table| !is_in(before, table)) {
+        for at in (0..table.indexes.len()).filter(|&at| !changed.iter().any(|old| old.has_tree_of(table, at)))
+        {
+            build_index(table, at)?;
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 fn operations(applier: &Applier<'_>, payload: &[u8], named: &mut HashSet<BlockId>) -> Result<()> {
@@ -142,9 +144,7 @@ fn for_each_entry(table: &TableHandle, id: RowId, mut visit: impl FnMut(usize, &
     for (n, index) in table.indexes.iter().enumerate() {
         entry.clear();
         index.entry(&row, id, &mut entry);
-        if entry.len() > MAX_KEY_LEN {
-            return Err(EngineError::corrupt(format!("{} {id}", table.id()), "its key is too long"));
-        }
+        entries::check_entry_len(entry.len())?;
         visit(n, &entry);
     }
     Ok(())

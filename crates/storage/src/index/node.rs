@@ -4,18 +4,20 @@
 //! without undefined behaviour: they load words (relaxed) and validate the node's version afterwards.
 //!
 //! ```text
-//!  word 0      1      2      3        4     8…15    16…                                        capacity
-//! ┌───────┬──────┬──────┬────────┬─────┬───┬───────┬──────────────────┬─────────┬──────────────────────┐
-//! │ latch │ meta │ info │ fences │ run │ – │ hints │ slots, ascending │  free   │ heap, grows downwards│
-//! └───────┴──────┴──────┴────────┴─────┴───┴───────┴──────────────────┴─────────┴──────────────────────┘
+//!  word 0      1      2      3       4     5       8…15    16…                                        capacity
+//! ┌───────┬──────┬──────┬───────┬─────┬───────┬───┬───────┬──────────────────┬─────────┬──────────────────────┐
+//! │ latch │ meta │ info │ lower │ run │ upper │ – │ hints │ slots, ascending │  free   │ heap, grows downwards│
+//! └───────┴──────┴──────┴───────┴─────┴───────┴───┴───────┴──────────────────┴─────────┴──────────────────────┘
 //!  meta    16 dead words of the heap │ 16 prefix length │ 16 heap start │ 16 number of slots
 //!  info    class (log2 of the capacity in words), level (0 = leaf); never changes
-//!  fences  1 no upper fence │ upper 12 offset, 12 length │ lower 12 offset, 12 length
+//!  lower   32 offset of the lower fence in the heap │ 32 length
+//!  upper   the same of the upper fence; all ones if there is none
 //!  hints   32 first bits of the heads of slots 0, d, 2d … 15d, where d = number of slots / 16: one cache line
 //!          that narrows a search to a sixteenth
 //!  run     32 length of the run │ 32 position after the latest insert
-//!  slot    40 head: first 5 bytes after the prefix │ 12 offset in the heap │ 12 length after the prefix
-//!  entry   in the heap: (inner nodes: child pointer,) the bytes after the head, 8 to a word
+//!  slot    40 head: first 5 bytes after the prefix │ 15 offset in the heap │ 9 length after the prefix, or all ones
+//!  entry   in the heap: (inner nodes: child pointer,) (all ones in the slot: the length,) the bytes after the head,
+//!          8 to a word
 //! ```
 //!
 //! Bytes are packed into words big-endian and padded with zeros, so that comparing words as integers, then
@@ -38,7 +40,9 @@ use std::slice;
 
 use super::atomics::{AtomicU64, Ordering};
 use super::latch::{Latch, Restart, Version};
-use super::memory::{Guard, MAX_CLASS, MIN_CLASS, alloc_zeroed, dealloc, with_exposed_provenance};
+use super::memory::{
+    Guard, MAX_CLASS, MAX_KEY_LEN, MIN_CLASS, alloc_zeroed, dealloc, with_exposed_provenance,
+};
 
 /// Bytes of a key (after the prefix) that live in the slot.
 pub const HEAD_LEN: usize = 5;
@@ -49,12 +53,23 @@ pub const HEADER_WORDS: usize = 16;
 const LATCH: usize = 0;
 const META: usize = 1;
 const INFO: usize = 2;
-const FENCES: usize = 3;
+const LOWER: usize = 3;
 const RUN: usize = 4;
+const UPPER: usize = 5;
 const HINTS: usize = 8;
 
 /// Parts into which hints, two to a word, divide the slots: a hint is the first four bytes of a part's first head.
 const PARTS: usize = 16;
+
+/// Bits of a slot that have the entry's length.
+const LEN_BITS: u32 = 9;
+
+/// An entry of so many bytes after the prefix, or more, has its length in the heap: what is left of the slot reaches every word
+/// of the largest node.
+pub const LONG: usize = (1 << LEN_BITS) - 1;
+
+/// What lengths in the heap are masked with.
+const LEN_MASK: usize = (MAX_KEY_LEN + 1).next_power_of_two() - 1;
 
 const ALIGN: usize = 64;
 
@@ -91,8 +106,8 @@ pub struct Slot(pub u64);
 
 impl Slot {
     pub fn new(head: u64, offset: usize, len: usize) -> Self {
-        debug_assert!(head >> 40 == 0 && offset < 1 << 12 && len < 1 << 12);
-        Slot(head << 24 | (offset as u64) << 12 | len as u64)
+        debug_assert!(head >> 40 == 0 && offset < 1 << (24 - LEN_BITS) && len <= MAX_KEY_LEN);
+        Slot(head << 24 | (offset as u64) << LEN_BITS | len.min(LONG) as u64)
     }
 
     #[inline]
@@ -102,13 +117,13 @@ impl Slot {
 
     #[inline]
     pub fn offset(self) -> usize {
-        (self.0 >> 12 & 0xfff) as usize
+        (self.0 >> LEN_BITS & 0x7fff) as usize
     }
 
-    /// Bytes of the key after the prefix, those in the head included.
+    /// Bytes of the key after the prefix, those in the head included; [`LONG`] if the heap has the length.
     #[inline]
-    pub fn len(self) -> usize {
-        (self.0 & 0xfff) as usize
+    fn short_len(self) -> usize {
+        self.0 as usize & LONG
     }
 }
 
@@ -126,18 +141,13 @@ pub struct Fences {
     pub upper: Option<Fence>,
 }
 
-impl Fences {
+impl Fence {
     fn unpack(word: u64) -> Self {
-        let fence = |shift: u32| Fence {
-            offset: (word >> (shift + 12) & 0xfff) as usize,
-            len: (word >> shift & 0xfff) as usize,
-        };
-        Fences { lower: fence(0), upper: (word >> 48 & 1 == 0).then(|| fence(24)) }
+        Fence { offset: (word >> 32) as usize, len: (word & 0xffff_ffff) as usize }
     }
 
     fn pack(self) -> u64 {
-        let fence = |f: Fence| (f.offset as u64) << 12 | f.len as u64;
-        fence(self.lower) | self.upper.map_or(1 << 48, |upper| fence(upper) << 24)
+        (self.offset as u64) << 32 | self.len as u64
     }
 }
 
@@ -246,13 +256,43 @@ impl<'g> Node<'g> {
         Slot(self.word(HEADER_WORDS + index))
     }
 
-    /// Heap words of the entry behind `slot`.
-    pub fn entry_heap_words(self, slot: Slot) -> usize {
-        self.child_words() + heap_words(slot.len())
+    /// Bytes of an entry's key after the prefix, those in the head included, and where in the heap those behind the head are.
+    #[inline]
+    pub fn extent(self, slot: Slot) -> (usize, usize) {
+        self.extent_behind(slot, self.child_words())
     }
 
+    /// The same in a leaf.
+    #[inline]
+    pub fn leaf_extent(self, slot: Slot) -> (usize, usize) {
+        self.extent_behind(slot, 0)
+    }
+
+    #[inline]
+    fn extent_behind(self, slot: Slot, child_words: usize) -> (usize, usize) {
+        let (len, at) = (slot.short_len(), slot.offset() + child_words);
+        // Masked, since a torn read may give any word: see invariant 3.
+        if len < LONG { (len, at) } else { (self.word(at) as usize & LEN_MASK, at + 1) }
+    }
+
+    /// Bytes of an entry's key after the prefix.
+    #[inline]
+    pub fn suffix_len(self, slot: Slot) -> usize {
+        self.extent(slot).0
+    }
+
+    /// Heap words of the entry behind `slot`.
+    pub fn entry_heap_words(self, slot: Slot) -> usize {
+        self.child_words() + heap_words(self.suffix_len(slot))
+    }
+
+    #[inline]
     pub fn fences(self) -> Fences {
-        Fences::unpack(self.word(FENCES))
+        let upper = self.header::<UPPER>().load(Ordering::Relaxed);
+        Fences {
+            lower: Fence::unpack(self.header::<LOWER>().load(Ordering::Relaxed)),
+            upper: (upper != u64::MAX).then(|| Fence::unpack(upper)),
+        }
     }
 
     /// Position at which an ascending run of inserts would go on, and the length of the run so far.
@@ -365,8 +405,13 @@ impl<'g> Node<'g> {
         if child_words == 1 {
             self.set_word(meta.heap, child);
         }
+        let mut behind = meta.heap + child_words;
+        if suffix.len() >= LONG {
+            self.set_word(behind, suffix.len() as u64);
+            behind += 1;
+        }
         if suffix.len() > HEAD_LEN {
-            self.set_bytes(meta.heap + child_words, &suffix[HEAD_LEN..]);
+            self.set_bytes(behind, &suffix[HEAD_LEN..]);
         }
         for i in (pos..meta.count).rev() {
             self.set_word(HEADER_WORDS + i + 1, self.word(HEADER_WORDS + i));
@@ -489,8 +534,8 @@ impl Draft {
             node.set_bytes(heap, bytes);
             Fence { offset: heap & ((1 << class) - 1), len: bytes.len() }
         };
-        let fences = Fences { lower: fence(lower), upper: upper.map(&mut fence) };
-        node.set_word(FENCES, fences.pack());
+        node.set_word(LOWER, fence(lower).pack());
+        node.set_word(UPPER, upper.map_or(u64::MAX, |upper| fence(upper).pack()));
         let prefix = upper.map_or(0, |upper| common_prefix(lower, upper));
         node.set_word(META, Meta { count: 0, heap, prefix, dead: 0 }.pack());
         Draft { node }
@@ -518,7 +563,7 @@ impl Draft {
             self.node.set_word(meta.heap + i, source.word(slot.offset() + i));
         }
         let offset = if words == 0 { 0 } else { meta.heap };
-        self.node.set_word(HEADER_WORDS + meta.count, Slot::new(slot.head(), offset, slot.len()).0);
+        self.node.set_word(HEADER_WORDS + meta.count, Slot::new(slot.head(), offset, slot.short_len()).0);
         meta.count += 1;
         self.node.set_word(META, meta.pack());
         self.node.renew_hints(meta.count - 1, meta.count - 1, meta.count);
@@ -603,7 +648,7 @@ impl Drop for Root {
 /// Heap words for the key bytes of an entry with `len` bytes after the prefix.
 #[inline]
 pub fn heap_words(len: usize) -> usize {
-    len.saturating_sub(HEAD_LEN).div_ceil(8)
+    len.saturating_sub(HEAD_LEN).div_ceil(8) + usize::from(len >= LONG)
 }
 
 /// The first bytes of `suffix` as a number, zero-padded.

@@ -85,7 +85,7 @@ impl Node<'_> {
             true => self.begins_with(self.slot(pos + 1), suffix),
             false => self.goes_on(key),
         };
-        if several || slot.len() != suffix.len() + 8 {
+        if several || self.leaf_extent(slot).0 != suffix.len() + 8 {
             return Lookup::Unclear;
         }
         Lookup::One(self.bytes_at(slot, suffix.len()).to_be_bytes())
@@ -123,7 +123,8 @@ impl Node<'_> {
     /// Whether an entry, after the prefix of its node, begins with `suffix`.
     #[inline]
     fn begins_with(self, slot: Slot, suffix: &[u8]) -> bool {
-        if slot.len() < suffix.len() {
+        let (len, offset) = self.leaf_extent(slot);
+        if len < suffix.len() {
             return false;
         }
         let in_head = 8 * (HEAD_LEN - suffix.len().min(HEAD_LEN)) as u32;
@@ -133,7 +134,7 @@ impl Node<'_> {
         let rest = suffix.len().saturating_sub(HEAD_LEN);
         (0..rest.div_ceil(8)).all(|i| {
             let unused = 64 - 8 * (rest - i * 8).min(8) as u32;
-            self.word(slot.offset() + i) >> unused == be_word(suffix, HEAD_LEN + i * 8) >> unused
+            self.word(offset + i) >> unused == be_word(suffix, HEAD_LEN + i * 8) >> unused
         })
     }
 
@@ -147,10 +148,11 @@ impl Node<'_> {
             return slot.head() << 24 << (8 * at as u32) | word >> (64 - from_heap);
         }
         let (word, byte) = ((at - HEAD_LEN) / 8, (at - HEAD_LEN) % 8);
-        let first = self.word(slot.offset() + word);
+        let offset = self.leaf_extent(slot).1;
+        let first = self.word(offset + word);
         match 8 * byte as u32 {
             0 => first,
-            shift => first << shift | self.word(slot.offset() + word + 1) >> (64 - shift),
+            shift => first << shift | self.word(offset + word + 1) >> (64 - shift),
         }
     }
 }

@@ -28,6 +28,9 @@ use super::tree::{BTree, Parent, Path, retry};
 /// From this number of entries on, a full node is split, not grown.
 const SPLIT_ENTRIES: usize = 6;
 
+/// The last leaf of a tree grows up to this class while its entries would not fill an ordinary node.
+const LAST_CLASS: u32 = if MIN_CLASS + 3 < MAX_CLASS { MIN_CLASS + 3 } else { MAX_CLASS };
+
 /// Inserts in a row at ascending positions that count as a pattern.
 const RUN_LENGTH: usize = 4;
 
@@ -360,7 +363,7 @@ fn append_point(node: Node<'_>, key: &[u8]) -> Option<(usize, Vec<u8>)> {
     let ordinary = 1 << MIN_CLASS;
     let filled = words_of(&lower, Some(&end), &[(node, 0..count)]);
     if filled <= ordinary {
-        let grows = filled < ordinary * 3 / 4 && node.capacity() < 1 << MAX_CLASS;
+        let grows = filled < ordinary * 3 / 4 && node.capacity() < 1 << LAST_CLASS;
         return (!grows).then_some((count, end));
     }
     // The greatest part that fits.
@@ -403,7 +406,10 @@ fn words_of(lower: &[u8], upper: Option<&[u8]>, parts: &[(Node<'_>, Range<usize>
         .iter()
         .map(|(node, range)| {
             let (old, child) = (node.meta().prefix, node.child_words());
-            range.clone().map(|i| 1 + child + heap_words(node.slot(i).len() + old - prefix)).sum::<usize>()
+            range
+                .clone()
+                .map(|i| 1 + child + heap_words(node.suffix_len(node.slot(i)) + old - prefix))
+                .sum::<usize>()
         })
         .sum();
     HEADER_WORDS + fences + entries

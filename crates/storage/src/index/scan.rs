@@ -95,7 +95,8 @@ impl Entries {
     #[inline]
     fn push(&mut self, node: Node<'_>, index: usize, prefix: &[u8]) {
         let slot = node.slot(index);
-        let words = slot.len().saturating_sub(HEAD_LEN).div_ceil(8);
+        let (len, offset) = node.leaf_extent(slot);
+        let words = len.saturating_sub(HEAD_LEN).div_ceil(8);
         let need = self.len + prefix.len() + HEAD_LEN + 8 * words + 8;
         if self.bytes.len() < need {
             self.bytes.resize(need.max(4096).next_power_of_two(), 0);
@@ -104,11 +105,10 @@ impl Entries {
         out[..prefix.len()].copy_from_slice(prefix);
         let out = &mut out[prefix.len()..];
         out[..8].copy_from_slice(&slot.0.to_be_bytes());
-        let offset = slot.offset();
         for (i, out) in out[HEAD_LEN..].chunks_exact_mut(8).take(words).enumerate() {
             out.copy_from_slice(&node.word(offset + i).to_be_bytes());
         }
-        self.len += prefix.len() + slot.len();
+        self.len += prefix.len() + len;
         self.ends.push(self.len as u32);
     }
 

@@ -70,9 +70,9 @@ impl Node<'_> {
     /// Compares an entry with the rest of a key after the prefix, given that their heads are equal.
     #[inline]
     fn compare(self, slot: Slot, suffix: &[u8]) -> Ordering {
-        let shorter = slot.len().min(suffix.len());
+        let (len, offset) = self.extent(slot);
+        let shorter = len.min(suffix.len());
         if shorter > HEAD_LEN {
-            let offset = slot.offset() + self.child_words();
             for i in 0..(shorter - HEAD_LEN).div_ceil(8) {
                 let ours = self.word(offset + i);
                 let theirs = be_word(suffix, HEAD_LEN + i * 8);
@@ -81,7 +81,7 @@ impl Node<'_> {
                 }
             }
         }
-        slot.len().cmp(&suffix.len())
+        len.cmp(&suffix.len())
     }
 
     /// The entry of an inner node to go down by.
@@ -124,10 +124,10 @@ impl Node<'_> {
 
     /// Appends the bytes of an entry after the prefix to `out`.
     pub fn read_suffix(self, slot: Slot, out: &mut Vec<u8>) {
-        let end = out.len() + slot.len();
+        let (len, offset) = self.extent(slot);
+        let end = out.len() + len;
         out.extend_from_slice(&slot.0.to_be_bytes()[..HEAD_LEN]);
-        let offset = slot.offset() + self.child_words();
-        for i in 0..slot.len().saturating_sub(HEAD_LEN).div_ceil(8) {
+        for i in 0..len.saturating_sub(HEAD_LEN).div_ceil(8) {
             out.extend_from_slice(&self.word(offset + i).to_be_bytes());
         }
         out.truncate(end);

@@ -9,7 +9,7 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::node::Locked;
+use super::node::{LONG, Locked};
 use super::search::Seek;
 use super::{BTree, Direction, MAX_KEY_LEN, ScanScratch};
 
@@ -65,11 +65,20 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
             key.resize(key.len() + zeros, 0);
             key
         }),
-        1 => (any::<u8>(), 100usize..=MAX_KEY_LEN, byte).prop_map(|(fill, len, last)| {
+        1 => (any::<u8>(), lengths(), byte).prop_map(|(fill, len, last)| {
             let mut key = vec![fill & 1; len];
             key[len - 1] = last;
             key
         }),
+    ]
+}
+
+/// Long keys, and those around the length that a slot does not hold any more.
+fn lengths() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        2 => 100usize..4_000,
+        2 => LONG - 12..LONG + 12,
+        1 => 100..=MAX_KEY_LEN,
     ]
 }
 

@@ -98,6 +98,14 @@ impl Deletes {
         all.map_or_else(|| self.settled.clone(), Arc::new)
     }
 
+    /// The ordinals whose newest version is a delete (by anyone).
+    pub fn newest(&self) -> RoaringBitmap {
+        let mut all = (*self.settled).clone();
+        let pending = self.chains.iter().filter(|(_, head)| newest_is_delete(head));
+        all.extend(pending.map(|(&ordinal, _)| u32::from(ordinal)));
+        all
+    }
+
     /// Rows that are gone in the newest version.
     pub fn newest_count(&self) -> u64 {
         let pending = |(ordinal, head): &(&u16, &Arc<Undo>)| {
