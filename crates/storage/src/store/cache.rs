@@ -32,6 +32,8 @@ use crate::error::Result;
 const SHARDS: usize = 16;
 /// Asked-for counts stop here.
 const MAX_USES: u8 = 3;
+/// So many keys that were removed do no harm in a queue.
+const FEW_REMOVED: usize = 64;
 /// Keys that the ghost queue remembers per shard.
 const GHOSTS: usize = 4096;
 
@@ -128,7 +130,7 @@ struct Shard {
     small_size: usize,
     main_size: usize,
     entries: HashMap<Key, Entry, FixedState>,
-    /// Queues may name keys that were removed or are in the other queue; these are skipped.
+    /// Queues may name keys that were removed or are in the other queue; these are skipped, and go when they are most.
     small: VecDeque<Key>,
     main: VecDeque<Key>,
     ghosts: VecDeque<Key>,
@@ -200,7 +202,9 @@ impl BlockCache {
         self.overflow.lock().forget(block);
         for column in 0..columns {
             let key = (block, column as u16);
-            self.shard(&key).lock().remove(&key);
+            let mut shard = self.shard(&key).lock();
+            shard.remove(&key);
+            shard.trim_queues();
         }
     }
 
@@ -215,6 +219,13 @@ impl BlockCache {
         entries += overflow.columns.len();
         size_bytes += overflow.columns.iter().map(|(_, _, column)| column.size()).sum::<usize>();
         CacheStats { misses: self.misses.load(Ordering::Relaxed), entries, size_bytes }
+    }
+
+    /// Keys in the queues, those that are gone among them.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        let shards = self.shards.iter().map(|shard| shard.lock());
+        shards.map(|shard| shard.small.len() + shard.main.len()).sum()
     }
 
     fn shard(&self, key: &Key) -> &Mutex<Shard> {
@@ -295,6 +306,20 @@ impl Shard {
             *queue_size -= entry.size;
         }
         self.remembered.remove(key);
+    }
+
+    /// Takes keys that were removed out of the queues, if they are most of what is in one: where everything fits, nothing
+    /// else would ever take them out.
+    fn trim_queues(&mut self) {
+        let most = 2 * self.entries.len() + FEW_REMOVED;
+        for (queue, is_main) in [(&mut self.small, false), (&mut self.main, true)] {
+            if queue.len() > most {
+                let mut seen: HashSet<Key, FixedState> = HashSet::default();
+                let is_there =
+                    |key: &Key| self.entries.get(key).is_some_and(|entry| entry.in_main == is_main);
+                queue.retain(|key| is_there(key) && seen.insert(*key));
+            }
+        }
     }
 
     fn evict(&mut self) {

@@ -211,6 +211,29 @@ fn column(rows: usize) -> EncodedColumn {
     EncodedColumn::parse(&chunk.meta, rows, &chunk.bytes).unwrap()
 }
 
+/// Blocks come and go where all that is in use fits: nobody is evicted, and the queues are no longer than what is there.
+#[test]
+fn columns_of_blocks_that_are_gone_leave_the_queues() {
+    let cache = BlockCache::new(1 << 30);
+    let get = |block: u64, slots: &Arc<[Slot]>| {
+        cache.get_or_load(BlockId(block), slots, 0, || Ok(column(10))).unwrap();
+    };
+    let stays = Slot::for_columns(1);
+    get(0, &stays);
+    for block in 1..20_000 {
+        get(block, &Slot::for_columns(1));
+        cache.remove_block(BlockId(block), 1);
+    }
+    assert_eq!(cache.stats().entries, 1);
+    assert!(cache.queued() < 2_000, "{} keys for one column", cache.queued());
+    // Its place in the queue is kept.
+    let misses = cache.stats().misses;
+    get(0, &stays);
+    assert_eq!(cache.stats().misses, misses);
+    cache.set_capacity(0);
+    assert_eq!(cache.stats().entries, 0);
+}
+
 #[test]
 fn the_cache_stays_within_its_bytes_and_keeps_what_is_used_beside_a_scan() {
     let one = column(2000).size();
