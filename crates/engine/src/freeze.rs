@@ -233,6 +233,9 @@ impl Freezer<'_> {
         if !is_there() {
             return Ok(true);
         }
+        if table.relation.is_still() {
+            return Ok(false);
+        }
         let _copies = self.memory.hold_copies(hot.bytes());
         let Some(rows) = HotRows::gather(table, hot) else { return Ok(false) };
         let HotRows { columns, ordinals, changes } = rows;
@@ -254,6 +257,9 @@ impl Freezer<'_> {
         let _ddl = self.ddl.lock();
         if !is_there() {
             return discard(Ok(true));
+        }
+        if table.relation.is_still() {
+            return discard(Ok(false));
         }
         let pages = table.relation.close_pages(hot);
         let mut guards: Vec<_> = pages.iter().map(|page| page.body.write()).collect();
@@ -298,7 +304,9 @@ impl Freezer<'_> {
         let segment = table.relation.segment(number);
         let is_there = || {
             let state = segment.state();
-            self.is_current(table) && matches!(&*state, SegmentState::Cold(c) if std::ptr::eq(c, cold))
+            self.is_current(table)
+                && !table.relation.is_still()
+                && matches!(&*state, SegmentState::Cold(c) if std::ptr::eq(c, cold))
         };
         let oldest = self.snapshots.oldest();
         let for_all = cold.created.as_ref().is_none_or(|c| c.committed_at().is_some_and(|ts| ts <= oldest));

@@ -486,6 +486,130 @@ fn changes_in_place_end_when_they_are_interrupted() {
     }
 }
 
+/// Who changes a table looks at its rows for long: others change definitions, freeze and write checkpoints meanwhile.
+#[test]
+fn other_definitions_change_while_rows_are_looked_at() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    // Whether to stop is asked after so many rows, and more.
+    const ROWS: i64 = 5000;
+    let (_disk, env) = sim();
+    let engine = Engine::open(options(&env)).expect("opens");
+    let parent = accounts(&engine);
+    insert(&engine, &[(1, "ann", 10), (2, "bob", 20)]);
+    let child = TableDef { name: "child".into(), ..(*parent.def).clone() };
+    engine.create_table(child).expect("created");
+    let child = || engine.catalog().table("bank", "child").expect("there").clone();
+    let mut txn = engine.begin(TxnOptions::default());
+    for id in 1..ROWS {
+        txn.insert(&child(), &row(id, "child", 1 + id % 2)).expect("inserted");
+    }
+    commit(txn);
+    // The first question after the table is held is asked where rows are looked at.
+    let (countdown, changes) = (Arc::new(AtomicUsize::new(usize::MAX)), Arc::new(AtomicUsize::new(0)));
+    let others = {
+        let (engine, countdown, changes) = (engine.clone(), countdown.clone(), changes.clone());
+        move || {
+            if countdown.fetch_sub(1, Ordering::SeqCst) != 1 {
+                return false;
+            }
+            let (done, wait) = std::sync::mpsc::channel();
+            let (engine, changes) = (engine.clone(), changes.clone());
+            std::thread::spawn(move || {
+                let name = format!("other{}", changes.fetch_add(1, Ordering::SeqCst));
+                engine.create_database(&name, Collation::DEFAULT).expect("created");
+                engine.freeze_all().expect("frozen");
+                engine.checkpoint().expect("written");
+                done.send(()).expect("awaited");
+            });
+            wait.recv_timeout(Duration::from_secs(20)).expect("nobody is in the way");
+            false
+        }
+    };
+    let others: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(others);
+    let alter = || {
+        countdown.store(usize::MAX, Ordering::SeqCst);
+        let wait = DdlWait { timeout: WAIT, interrupted: Some(others.clone()), own: None };
+        let held = engine.alter("bank", "child", &[("bank".into(), "accounts".into())], None, wait);
+        countdown.store(1, Ordering::SeqCst);
+        held.expect("held")
+    };
+    let asked = |times: usize| assert_eq!(changes.load(Ordering::SeqCst), times);
+
+    let mut def = (*child().def).clone();
+    def.indexes.push(IndexDef::secondary("by_balance", &[2]));
+    let unchanged = NewForeignKeys::unchanged(&def);
+    alter().change_in_place(&engine, &def, unchanged, AlterRest::default(), None).expect("made");
+    asked(1);
+
+    let key = ForeignKeyDef {
+        name: "to_account".into(),
+        columns: vec![2],
+        parent_database: "bank".into(),
+        parent_table: "accounts".into(),
+        parent_columns: vec!["id".into()],
+        on_delete: ReferentialAction::NoAction,
+        on_update: ReferentialAction::NoAction,
+    };
+    let keys = || NewForeignKeys {
+        keys: vec![key.clone()],
+        added: vec!["to_account".into()],
+        checks: true,
+        ..NewForeignKeys::default()
+    };
+    let def = (*child().def).clone();
+    alter().change_in_place(&engine, &def, keys(), AlterRest::default(), None).expect("account 2 is there");
+    asked(2);
+    let (dropped, unasked) = (NewForeignKeys::default(), engine.alter("bank", "child", &[], None, WAIT));
+    unasked
+        .expect("held")
+        .change_in_place(&engine, &def, dropped, AlterRest::default(), None)
+        .expect("dropped");
+
+    // Columns that are new, and an index on one of them; the table's rows stay hot meanwhile.
+    let mut txn = engine.begin(TxnOptions::default());
+    txn.insert(&child(), &row(ROWS, "hot", 1)).expect("inserted");
+    commit(txn);
+    let mut def = (*child().def).clone();
+    def.columns.push(ColumnDef::new("more", SqlType::BIGINT).nullable());
+    def.indexes.push(IndexDef::secondary("by_more", &[3, 2]));
+    let sources = [Ok(0), Ok(1), Ok(2), Err(Value::Int(7))];
+    let alteration = alter();
+    assert!(alteration.has_newest_rows_alone(&engine));
+    let rest = AlterRest::default();
+    assert!(alteration.reshape(&engine, &def, &sources, &NewForeignKeys::default(), &rest).expect("made"));
+    drop(alteration);
+    asked(3);
+    let mut txn = engine.begin(TxnOptions::default());
+    let hot = find(&mut txn, &child(), ROWS).expect("locked").expect("there");
+    txn.update(&child(), hot, &[(2, Datum::Int(5))]).expect("updated").expect("there");
+    commit(txn);
+
+    let copy = engine.create_unfinished((*child().def).clone()).expect("created");
+    let fill = |txn: &mut Txn| -> Result<()> {
+        for id in 1..=ROWS {
+            let balance = Datum::Int(1 + id % 2);
+            txn.insert(copy.table(), &[Datum::Int(id), Datum::str("copy"), balance, Datum::Int(7)])?;
+        }
+        Ok(())
+    };
+    copy.fill(TxnOptions::default(), Arc::new(|| false), fill).expect("filled");
+    let before = changes.load(Ordering::SeqCst);
+    // A page whose rows are looked at just then cannot be frozen.
+    engine.freeze_all().expect("frozen");
+    alter().replace_by(copy, ROWS as u64, keys(), AlterRest::default()).expect("both accounts are there");
+    asked(before + 1);
+    let seen = |engine: &Arc<Engine>, table: &Arc<TableHandle>| {
+        let rows = scan_all(&engine.begin(TxnOptions::default()), table);
+        assert!(rows.len() as i64 == ROWS && rows.iter().all(|row| row.contains(" copy ")));
+    };
+    seen(&engine, &child());
+    drop((others, parent, engine));
+    let engine = Engine::open(options(&env)).expect("recovers");
+    let t = engine.catalog().table("bank", "child").expect("there").clone();
+    assert_eq!(t.def.indexes.len(), 4);
+    seen(&engine, &t);
+}
+
 /// Rows of a temporary table are versioned and taken back like others. Neither they nor their table cost a sync, are in a catalog
 /// but their session's, or are there after a restart; what a transaction changes beside them is.
 #[test]

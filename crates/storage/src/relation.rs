@@ -19,7 +19,7 @@ mod published;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use avocet_base::{RowId, SegmentNo};
 use avocet_types::RowLayout;
@@ -72,6 +72,8 @@ pub struct Relation {
     cursor: Mutex<InsertCursor>,
     /// One more than the greatest row id that is known to have been given out before, by another process; 0 for none.
     used_before: AtomicU64,
+    /// No segment is frozen or compacted.
+    still: AtomicBool,
 }
 
 /// Where the next hot row goes.
@@ -212,7 +214,17 @@ impl Relation {
             // The first insert opens a segment.
             cursor: Mutex::new(InsertCursor::closed(SegmentNo(0))),
             used_before: AtomicU64::new(0),
+            still: AtomicBool::new(false),
         }
+    }
+
+    /// Whether segments are to stay hot or cold as they are. Whoever replaces one asks and sets this under a lock of its own.
+    pub fn is_still(&self) -> bool {
+        self.still.load(Ordering::Relaxed)
+    }
+
+    pub fn set_still(&self, is_still: bool) {
+        self.still.store(is_still, Ordering::Relaxed);
     }
 
     pub fn rows_per_segment(&self) -> usize {

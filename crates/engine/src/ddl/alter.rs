@@ -12,7 +12,7 @@ use super::{check_unique, checks, foreign};
 use crate::catalog::{Catalog, Change};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_ahead::{IndexesAhead, Meanwhile, added_indexes, gone_indexes};
+use crate::index_ahead::{IndexesAhead, added_indexes, gone_indexes};
 use crate::index_build::build_new_index;
 use crate::stop::Stop;
 use crate::table::{IndexHandle, TableHandle};
@@ -39,6 +39,11 @@ pub struct NewForeignKeys {
 }
 
 impl NewForeignKeys {
+    /// Those that the rows must have parents by, and may not have.
+    fn checked(&self) -> impl Iterator<Item = &ForeignKeyDef> {
+        self.keys.iter().filter(|key| self.checks && self.added.contains(&key.name))
+    }
+
     /// Those that a table has.
     pub fn unchanged(def: &TableDef) -> Self {
         Self { keys: def.foreign_keys.clone(), ..Self::default() }
@@ -147,17 +152,18 @@ impl Alteration {
         rest: AlterRest,
     ) -> Result<()> {
         let (engine, copy) = (new.engine().clone(), new.table().clone());
-        let _latch = engine.ddl.lock();
         self.check(&engine, &copy.def, &foreign, &rest)?;
         let there = self.table.count_rows();
         if there != rows + rest.left_out {
             let what = format!("the copy of '{}.{}'", self.table.def.database, self.table.def.name);
             return Err(EngineError::RowsMissing { what, expected: there, found: rows + rest.left_out });
         }
-        let NewForeignKeys { keys, added, renamed, checks } = foreign;
-        for key in keys.iter().filter(|key| checks && added.contains(&key.name)) {
+        for key in foreign.checked() {
             engine.check_rows(&copy, key, &self.stop)?;
         }
+        let _latch = engine.ddl.lock();
+        self.check(&engine, &copy.def, &foreign, &rest)?;
+        let NewForeignKeys { keys, added, renamed, checks } = foreign;
         let (old, table) = (self.table.id(), copy.id());
         let unenforced = added.into_iter().filter(|_| !checks);
         let mut changes: Vec<Change> = unenforced.map(|name| Change::Unenforce { table, name }).collect();
@@ -191,7 +197,6 @@ impl Alteration {
         foreign: &NewForeignKeys,
         rest: &AlterRest,
     ) -> Result<bool> {
-        let _latch = engine.ddl.lock();
         self.check(engine, def, foreign, rest)?;
         let old = &self.table;
         let Some(stored) = def.stored_after(&old.def, sources) else { return Ok(false) };
@@ -209,27 +214,28 @@ impl Alteration {
         kept.name.clone_from(&old.def.name);
         let in_place = |(at, source): (usize, &Result<usize, Value>)| matches!(source, Ok(was) if *was == at);
         let is_same = sources.len() == old.def.columns.len() && sources.iter().enumerate().all(in_place);
-        let next = engine.catalog().next_id();
-        kept.id = if is_same { old.id() } else { TableId(next) };
+        let _still = StillSegments::of(engine, old);
         let _copies = engine.memory.hold_copies(if is_same { 0 } else { old.relation.hot_bytes() });
         let handle = old.reshaped(kept, &|| self.stop.check())?;
         if !is_same {
             handle.relation.resume_inserts();
         }
-        let (new, rows, there) = (handle.id(), old.count_rows(), handle.count_rows());
+        let (rows, there) = (old.count_rows(), handle.count_rows());
         if there != rows {
             let what = format!("'{}' with its new columns", old.name());
             return Err(EngineError::RowsMissing { what, expected: rows, found: there });
         }
+        let mut reshaped = (*handle.def).clone();
+        let handle = self.reindexed(engine, handle, def, None)?;
+        let _latch = engine.ddl.lock();
+        self.check(engine, def, foreign, rest)?;
+        let next = engine.catalog().next_id();
+        let new = if is_same { old.id() } else { TableId(next) };
+        reshaped.id = new;
+        let Numbered { handle, changes: indexed, new: new_indexes } = self.numbered(&handle, new, next + 1);
         let renamed = foreign.renamed.clone();
-        let reshaped = Box::new((*handle.def).clone());
-        let change = Change::Reshape { old: old.id(), def: reshaped, rows, renamed };
-        let mut indexed = Reindexed { handle, changes: vec![change], new: Vec::new() };
-        for added in added_indexes(&old.def.indexes, &def.indexes) {
-            indexed.add(added, next + 1, None);
-        }
-        indexed.build(engine, old, None, &self.stop)?;
-        let Reindexed { handle, mut changes, new: new_indexes } = indexed;
+        let mut changes = vec![Change::Reshape { old: old.id(), def: Box::new(reshaped), rows, renamed }];
+        changes.extend(indexed);
         let known = changes.len();
         changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table: new, next }));
         let renaming = rest.rename.clone();
@@ -267,11 +273,24 @@ impl Alteration {
         // Nobody uses the table now, so with the old versions collected the newest rows are all that new indexes need. (A
         // snapshot that would need more does not read them.)
         engine.collect_all_garbage();
-        let _latch = engine.ddl.lock();
         self.check(engine, def, &foreign, &rest)?;
         let table = self.table.id();
-        let Reindexed { handle, mut changes, new } = self.reindex(engine, def, ahead)?;
-        self.change_foreign_keys(engine, foreign, &mut changes)?;
+        let mut handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
+        for gone in gone_indexes(&self.table.def.indexes, &def.indexes) {
+            handle = handle.dropping_index(gone.id);
+        }
+        let handle = self.reindexed(engine, handle, def, ahead)?;
+        for key in foreign.checked() {
+            engine.check_rows(&self.table, key, &self.stop)?;
+        }
+        let _latch = engine.ddl.lock();
+        self.check(engine, def, &foreign, &rest)?;
+        let Numbered { handle, changes: indexed, new } =
+            self.numbered(&handle, table, engine.catalog().next_id());
+        let gone = gone_indexes(&self.table.def.indexes, &def.indexes);
+        let mut changes: Vec<Change> =
+            gone.map(|gone| Change::DropIndex { table, index: gone.id }).chain(indexed).collect();
+        self.change_foreign_keys(foreign, &mut changes);
         for index in &def.indexes {
             let is_same = |old: &&IndexDef| old.id == index.id;
             let old = self.table.def.indexes.iter().find(is_same);
@@ -304,31 +323,57 @@ impl Alteration {
         })
     }
 
-    /// The table with the indexes of `def`, the new ones filled.
-    fn reindex(&self, engine: &Engine, def: &TableDef, ahead: Option<IndexesAhead<'_>>) -> Result<Reindexed> {
-        let table = self.table.id();
-        let old = &self.table.def.indexes;
-        let handle = self.table.with_indexes((*self.table.def).clone(), self.table.indexes.clone());
-        let mut indexed = Reindexed { handle, changes: Vec::new(), new: Vec::new() };
-        for gone in gone_indexes(old, &def.indexes) {
-            indexed.handle = indexed.handle.dropping_index(gone.id);
-            indexed.changes.push(Change::DropIndex { table, index: gone.id });
-        }
-        let first = engine.catalog().next_id();
-        let ahead = ahead.and_then(|ahead| Some((ahead.settle(&self.table)?, ahead)));
-        for added in added_indexes(old, &def.indexes) {
-            indexed.add(added, first, ahead.as_ref().map(|(_, ahead)| ahead));
-        }
-        indexed.build(engine, &self.table, ahead.as_ref(), &self.stop)?;
-        Ok(indexed)
-    }
-
-    fn change_foreign_keys(
+    /// A handle of the table with the indexes of `def` that it does not have yet, which have no ids. All that have other entries
+    /// than before are filled: the new ones, and those that a new primary key makes anew.
+    fn reindexed(
         &self,
         engine: &Engine,
-        foreign: NewForeignKeys,
-        changes: &mut Vec<Change>,
-    ) -> Result<()> {
+        mut handle: TableHandle,
+        def: &TableDef,
+        ahead: Option<IndexesAhead<'_>>,
+    ) -> Result<TableHandle> {
+        let ahead = ahead.and_then(|ahead| Some((ahead.settle(&self.table)?, ahead)));
+        let trees = |index: &IndexDef, parts: &[IndexPart]| ahead.as_ref()?.1.tree(index, parts);
+        for added in added_indexes(&self.table.def.indexes, &def.indexes) {
+            handle = handle.adding_index(added.clone(), &trees);
+        }
+        for at in (0..handle.indexes.len()).filter(|&at| !self.table.has_tree_of(&handle, at)) {
+            let is_built = match &ahead {
+                Some((meanwhile, ahead)) => ahead.catch_up(&handle, at, meanwhile, &self.stop)?,
+                None => false,
+            };
+            if !is_built {
+                build_new_index(&handle, at, &engine.memory, &self.stop)?;
+            }
+            if handle.indexes[at].def.kind.is_unique() {
+                check_unique(&handle, at, &self.stop)?;
+            }
+        }
+        Ok(handle)
+    }
+
+    /// The same as table `id`, its new indexes with ids from `first` on. Under the DDL latch, since others take ids, too.
+    fn numbered(&self, handle: &TableHandle, id: TableId, first: u32) -> Numbered {
+        let (mut changes, mut new) = (Vec::new(), Vec::new());
+        let mut def = TableDef { id, ..(*handle.def).clone() };
+        let mut indexes = handle.indexes.clone();
+        for (at, index) in indexes.iter_mut().enumerate() {
+            let is_added = self.table.def.indexes.iter().all(|known| known.id != index.def.id);
+            if is_added {
+                let index_id = IndexId(first + changes.len() as u32);
+                def.indexes[at].id = index_id;
+                let numbered = index.moved(&def, def.indexes[at].clone(), &Some);
+                *index = Arc::new(numbered.expect("no column has moved"));
+                changes.push(Change::CreateIndex { table: id, index: def.indexes[at].clone() });
+            }
+            if !self.table.has_tree_of(handle, at) {
+                new.push(index.def.id);
+            }
+        }
+        Numbered { handle: handle.with_indexes(def, indexes), changes, new }
+    }
+
+    fn change_foreign_keys(&self, foreign: NewForeignKeys, changes: &mut Vec<Change>) {
         let table = self.table.id();
         let NewForeignKeys { keys, added, checks, renamed: _ } = foreign;
         let stays =
@@ -336,60 +381,37 @@ impl Alteration {
         let gone = self.table.def.foreign_keys.iter().filter(|old| !stays(old));
         changes.extend(gone.map(|old| Change::DropForeignKey { table, name: old.name.clone() }));
         for key in keys.into_iter().filter(|key| added.contains(&key.name)) {
-            if checks {
-                engine.check_rows(&self.table, &key, &self.stop)?;
-            } else {
+            if !checks {
                 changes.push(Change::Unenforce { table, name: key.name.clone() });
             }
             changes.push(Change::AddForeignKey { table, key });
         }
-        Ok(())
     }
 }
 
-/// A table with other indexes.
-struct Reindexed {
+/// A table with other indexes, as it is published.
+struct Numbered {
     handle: TableHandle,
+    /// That make the indexes which it did not have.
     changes: Vec<Change>,
-    /// Indexes that are new, or begin anew.
+    /// Indexes with other entries than before.
     new: Vec<IndexId>,
 }
 
-impl Reindexed {
-    /// Adds one, which is still to be built; `first` is the id of the first.
-    fn add(&mut self, added: &IndexDef, first: u32, ahead: Option<&IndexesAhead<'_>>) {
-        let mut index = added.clone();
-        index.id = IndexId(first + self.new.len() as u32);
-        let trees = |index: &IndexDef, parts: &[IndexPart]| ahead?.tree(index, parts);
-        self.handle = self.handle.adding_index(index.clone(), &trees);
-        self.new.push(index.id);
-        self.changes.push(Change::CreateIndex { table: self.handle.id(), index });
-    }
+/// Has the segments of a table stay what they are: what was made of them is what recovery makes of them. (It may take long, so
+/// the DDL latch, under which segments are frozen and compacted, is not held meanwhile.)
+struct StillSegments<'t>(&'t TableHandle);
 
-    /// Fills the indexes that the table did not have as it was, those among them that a new primary key has made anew.
-    fn build(
-        &mut self,
-        engine: &Engine,
-        old: &TableHandle,
-        ahead: Option<&(Meanwhile, IndexesAhead<'_>)>,
-        stop: &Stop,
-    ) -> Result<()> {
-        for at in (0..self.handle.indexes.len()).filter(|&at| !old.has_tree_of(&self.handle, at)) {
-            let is_built = match ahead {
-                Some((meanwhile, ahead)) => ahead.catch_up(&self.handle, at, meanwhile, stop)?,
-                None => false,
-            };
-            if !is_built {
-                build_new_index(&self.handle, at, &engine.memory, stop)?;
-            }
-            let index = &self.handle.indexes[at].def;
-            if index.kind.is_unique() {
-                check_unique(&self.handle, at, stop)?;
-            }
-            if !self.new.contains(&index.id) {
-                self.new.push(index.id);
-            }
-        }
-        Ok(())
+impl<'t> StillSegments<'t> {
+    fn of(engine: &Engine, table: &'t TableHandle) -> Self {
+        let _latch = engine.ddl.lock();
+        table.relation.set_still(true);
+        Self(table)
+    }
+}
+
+impl Drop for StillSegments<'_> {
+    fn drop(&mut self) {
+        self.0.relation.set_still(false);
     }
 }

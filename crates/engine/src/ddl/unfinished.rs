@@ -98,18 +98,24 @@ impl Unfinished {
         let wait = wait.into();
         let stop = wait.stop();
         let _group = engine.lock_group(wait, |catalog| Ok(foreign::linked_with(catalog, def)))?;
+        let check = || {
+            let catalog = engine.catalog();
+            engine.check_name_is_free(&catalog, def, &def.database, &def.name, checks)?;
+            foreign::check_definition(&catalog, def, checks)?;
+            checks::check_names(&catalog, &def.checks, &def.database, None)
+        };
+        check()?;
+        // Before the latch: it may take long, and nobody else writes to the parents.
+        for key in def.foreign_keys.iter().filter(|_| checks) {
+            engine.check_rows(&self.table, key, &stop)?;
+        }
         let _latch = engine.ddl.lock();
-        let catalog = engine.catalog();
-        engine.check_name_is_free(&catalog, def, &def.database, &def.name, checks)?;
-        foreign::check_definition(&catalog, def, checks)?;
-        checks::check_names(&catalog, &def.checks, &def.database, None)?;
+        check()?;
         let table = self.table.id();
         let (database, name) = (def.database.clone(), def.name.clone());
         let mut changes = vec![Change::PublishTable { table, database, name, rows }];
         for key in &def.foreign_keys {
-            if checks {
-                engine.check_rows(&self.table, key, &stop)?;
-            } else {
+            if !checks {
                 changes.push(Change::Unenforce { table, name: key.name.clone() });
             }
             changes.push(Change::AddForeignKey { table, key: key.clone() });
