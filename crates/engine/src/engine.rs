@@ -211,7 +211,7 @@ impl Engine {
             metadata_waits: MetadataWaits::default(),
             definitions: Arc::default(),
             backups: Arc::default(),
-            serial: Serial::default(),
+            serial: Serial::new(parts.options.memory_limit),
             origins: parts.origins,
             call_gate: Arc::default(),
             memory: Arc::new(MemoryBudget::new(

@@ -347,13 +347,8 @@ impl MemoryBudget {
         self.grown.fetch_add(bytes, Relaxed) + bytes >= self.limit / COUNT_EVERY
     }
 
-    /// Counts what tables take. Returns how much hot pages are over their target.
-    pub(crate) fn count(
-        &self,
-        catalog: &Catalog,
-        temporary: &[Arc<TableHandle>],
-        version_backlog: usize,
-    ) -> usize {
+    /// Counts what tables take; `versions` are the bytes of what is kept of older rows. Returns how much hot pages are over their target.
+    pub(crate) fn count(&self, catalog: &Catalog, temporary: &[Arc<TableHandle>], versions: usize) -> usize {
         self.grown.store(0, Relaxed);
         let tables = || catalog.tables().chain(temporary);
         let hot: usize = tables().map(|table| Relation::hot_bytes(&table.relation)).sum();
@@ -362,7 +357,7 @@ impl MemoryBudget {
         self.hot_pages.store(hot, Relaxed);
         self.indexes.store(indexes as usize, Relaxed);
         self.definitions.store(fixed, Relaxed);
-        self.versions.store(version_backlog * VERSION_BYTES, Relaxed);
+        self.versions.store(versions, Relaxed);
         if let Some(process) = &self.process {
             let now = self.in_use();
             process.look(now.of_tables() + now.work + now.queries + now.clients + now.cache);

@@ -18,6 +18,9 @@
 //! that order, whichever they are: it need not be checked. (The anomaly of read-only transactions needs writers that are
 //! serialised in another order than that of their commits.)
 //!
+//! What is recorded is bounded: of the oldest changes, only the tables are kept. Who has read such a table, and was there before
+//! the change, fails then, whatever it has read of it.
+//!
 //! Invariants:
 //! 1. `active` grows under the commit latch; while it is not zero, every commit is recorded.
 //! 2. No snapshot of a serializable writer is older than the moment at which recording began.
@@ -29,6 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use avocet_base::{RowId, TableId, Timestamp};
 use avocet_storage::cold::ColumnPredicate;
 use avocet_types::RowRef;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::error::{EngineError, Result};
@@ -39,6 +43,12 @@ use crate::table::TableHandle;
 
 /// So many predicates are kept of a table; a transaction with more counts as having read all of it.
 const MOST_PREDICATES: usize = 4096;
+
+/// What is recorded has this part of the memory limit, and one transaction this part of that.
+const SHARE_OF_LIMIT: usize = 64;
+const SHARE_OF_ONE: usize = 8;
+/// What a changed row takes beside its images.
+const ROW_BYTES: usize = size_of::<WrittenRow>() + 32;
 
 /// What a transaction changed in one row.
 pub(crate) struct WrittenRow {
@@ -51,9 +61,60 @@ pub(crate) struct WrittenRow {
 /// What a transaction changed.
 #[derive(Default)]
 pub(crate) struct WriteSet {
-    pub rows: Vec<WrittenRow>,
-    /// Tables that blocks were loaded into.
-    pub loaded: Vec<TableId>,
+    rows: Vec<WrittenRow>,
+    /// Tables that blocks were loaded into, or of which too many rows were changed.
+    loaded: Vec<TableId>,
+    /// All of these tables.
+    tables: Vec<TableId>,
+    bytes: usize,
+}
+
+impl WriteSet {
+    /// With blocks loaded into some tables.
+    pub fn of_loads(loaded: impl IntoIterator<Item = TableId>) -> Self {
+        let mut writes = Self::default();
+        loaded.into_iter().for_each(|table| writes.push_table(table));
+        writes
+    }
+
+    /// Adds all rows of a table.
+    pub fn push_table(&mut self, table: TableId) {
+        self.note_table(table);
+        if !self.loaded.contains(&table) {
+            self.loaded.push(table);
+        }
+    }
+
+    /// Adds a row, as long as there are not `most` bytes of them: then the tables stand for their rows.
+    pub fn push(&mut self, row: WrittenRow, most: usize) {
+        self.note_table(row.table);
+        self.bytes +=
+            ROW_BYTES + [&row.before, &row.after].into_iter().flatten().map(Vec::len).sum::<usize>();
+        if self.bytes <= most {
+            self.rows.push(row);
+            return;
+        }
+        self.rows = Vec::new();
+        self.loaded.clone_from(&self.tables);
+    }
+
+    /// Whether tables stand for their rows.
+    pub fn is_full(&self, most: usize) -> bool {
+        self.bytes > most
+    }
+
+    fn note_table(&mut self, table: TableId) {
+        // The last rows are of the same table, mostly.
+        if self.tables.last() != Some(&table) && !self.tables.contains(&table) {
+            self.tables.push(table);
+        }
+    }
+
+    /// What it takes, about.
+    fn size(&self) -> usize {
+        let rows = if self.rows.is_empty() { 0 } else { self.bytes };
+        size_of::<Self>() + rows + (self.tables.len() + self.loaded.len()) * size_of::<TableId>()
+    }
 }
 
 /// What a transaction has read of a table.
@@ -185,6 +246,11 @@ impl ReadSet {
         add(&mut tables[at]);
     }
 
+    /// Whether any of these tables was read.
+    fn has_any_of(&self, tables: &[TableId]) -> bool {
+        self.tables.lock().iter().any(|read| tables.contains(&read.table.id()))
+    }
+
     /// Whether any of the changes would have been read.
     fn meets(&self, writes: &WriteSet, key: &mut Vec<u8>) -> bool {
         let mut tables = self.tables.lock();
@@ -199,10 +265,13 @@ impl ReadSet {
 }
 
 /// The changes of transactions that committed while somebody ran serializable.
-#[derive(Default)]
 pub(crate) struct Serial {
     active: AtomicUsize,
     recorded: Mutex<Recorded>,
+    /// Of `recorded`, for who counts memory.
+    bytes: AtomicUsize,
+    /// Bytes of what is recorded.
+    most: usize,
 }
 
 #[derive(Default)]
@@ -210,11 +279,35 @@ struct Recorded {
     /// Every commit after this one is here.
     since: Timestamp,
     writes: VecDeque<(Timestamp, Arc<WriteSet>)>,
+    /// Bytes of `writes`.
+    bytes: usize,
+    /// The last commits whose changes there was no room for, by the tables that they changed.
+    tables: HashMap<TableId, Timestamp>,
     /// Snapshots of those who may still look.
     snapshots: BTreeMap<Timestamp, usize>,
 }
 
 impl Serial {
+    /// As part of so many bytes of memory.
+    pub fn new(memory_limit: usize) -> Self {
+        Self {
+            active: AtomicUsize::new(0),
+            recorded: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            most: memory_limit / SHARE_OF_LIMIT,
+        }
+    }
+
+    /// What is recorded takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the rows that are recorded of one transaction.
+    pub fn most_of_one(&self) -> usize {
+        self.most / SHARE_OF_ONE
+    }
+
     pub fn is_active(&self) -> bool {
         self.active.load(Ordering::Relaxed) > 0
     }
@@ -231,6 +324,7 @@ impl Serial {
         let mut recorded = self.recorded.lock();
         if self.active.fetch_sub(1, Ordering::Relaxed) == 1 {
             *recorded = Recorded::default();
+            self.bytes.store(0, Ordering::Relaxed);
         }
     }
 
@@ -258,29 +352,46 @@ impl Serial {
         let oldest = recorded.snapshots.first_key_value().map(|(ts, _)| *ts);
         if let Some(oldest) = oldest {
             let seen = recorded.writes.partition_point(|(ts, _)| *ts <= oldest);
-            recorded.writes.drain(..seen);
+            let gone: usize = recorded.writes.drain(..seen).map(|(_, writes)| writes.size()).sum();
+            recorded.bytes -= gone;
+            self.bytes.store(recorded.bytes, Ordering::Relaxed);
+            recorded.tables.retain(|_, ts| *ts > oldest);
             recorded.since = recorded.since.max(oldest);
         }
     }
 
     /// Holds what was committed after `checked` against what was read. Returns up to where it has looked.
     pub fn validate(&self, reads: &ReadSet, checked: Timestamp) -> Result<Timestamp> {
-        let newer: Vec<_> = {
+        let (newer, tables): (Vec<_>, Vec<TableId>) = {
             let recorded = self.recorded.lock();
             assert!(checked >= recorded.since, "what was committed since the snapshot is recorded");
             let from = recorded.writes.partition_point(|(ts, _)| *ts <= checked);
-            recorded.writes.range(from..).cloned().collect()
+            let tables = recorded.tables.iter().filter(|(_, ts)| **ts > checked).map(|(table, _)| *table);
+            (recorded.writes.range(from..).cloned().collect(), tables.collect())
         };
         let mut key = Vec::new();
-        if newer.iter().any(|(_, writes)| reads.meets(writes, &mut key)) {
+        if reads.has_any_of(&tables) || newer.iter().any(|(_, writes)| reads.meets(writes, &mut key)) {
             return Err(EngineError::SerializationFailure);
         }
         Ok(newer.last().map_or(checked, |(ts, _)| *ts))
     }
 
-    /// Under the commit latch.
-    pub fn record(&self, ts: Timestamp, writes: Arc<WriteSet>) {
-        self.recorded.lock().writes.push_back((ts, writes));
+    /// Under the commit latch. Returns the changes that there is no room for any more, to be dropped where nobody waits.
+    #[must_use = "they are many, and not to be dropped under the latch"]
+    pub fn record(&self, ts: Timestamp, writes: Arc<WriteSet>) -> Vec<Arc<WriteSet>> {
+        let mut recorded = self.recorded.lock();
+        recorded.bytes += writes.size();
+        recorded.writes.push_back((ts, writes));
+        let mut given_up = Vec::new();
+        while recorded.bytes > self.most
+            && let Some((ts, writes)) = recorded.writes.pop_front()
+        {
+            recorded.bytes -= writes.size();
+            recorded.tables.extend(writes.tables.iter().map(|table| (*table, ts)));
+            given_up.push(writes);
+        }
+        self.bytes.store(recorded.bytes, Ordering::Relaxed);
+        given_up
     }
 }
 
@@ -303,5 +414,106 @@ mod tests {
                 assert_eq!(ranges.contain(&key), all.iter().any(|range| range.contains(&key)), "{key:?}");
             }
         }
+    }
+
+    use avocet_base::env::SimDisk;
+    use avocet_types::{Collation, ColumnDef, Datum, IndexDef, LobSize, SqlType, TableDef};
+
+    use crate::engine::{Engine, EngineOptions};
+    use crate::txn::{Isolation, ReadMode, Txn, TxnOptions};
+
+    /// Tables `d.a` and `d.b` (id BIGINT PRIMARY KEY, note TEXT).
+    fn engine() -> (Arc<Engine>, [Arc<TableHandle>; 2]) {
+        let disk = SimDisk::new();
+        let limits = EngineOptions { memory_limit: 32 << 20, ..EngineOptions::new("data") };
+        let engine = Engine::open(EngineOptions { background: false, env: disk.env(), ..limits });
+        let engine = engine.expect("it opens");
+        engine.create_database("d", Collation::DEFAULT).expect("a new one");
+        let text = SqlType::Text { size: LobSize::Medium, collation: Collation::DEFAULT };
+        let tables = ["a", "b"].map(|name| {
+            let columns = vec![ColumnDef::new("id", SqlType::BIGINT), ColumnDef::new("note", text)];
+            let def = TableDef::new("d", name, columns, vec![IndexDef::primary(&[0])]);
+            engine.create_table(def).expect("a new one")
+        });
+        (engine, tables)
+    }
+
+    fn commit(txn: Txn) -> Result<()> {
+        txn.commit()?.wait()
+    }
+
+    fn insert(engine: &Arc<Engine>, table: &Arc<TableHandle>, id: i64, note: &str) {
+        let mut txn = engine.begin(TxnOptions::default());
+        txn.insert(table, &[Datum::Int(id), Datum::str(note)]).expect("a new key");
+        commit(txn).expect("no conflict");
+    }
+
+    /// A serializable transaction that has read one key of a table.
+    fn reader(engine: &Arc<Engine>, table: &Arc<TableHandle>) -> Txn {
+        let txn = engine.begin(TxnOptions { isolation: Isolation::Serializable, ..TxnOptions::default() });
+        let mut key = Vec::new();
+        assert!(table.indexes[0].keys.encode_prefix(&[Datum::Int(-1)], &mut key));
+        let (range, mut scratch) = (KeyRange::prefix(&key), Default::default());
+        let ascending = avocet_storage::index::Direction::Ascending;
+        let each = &mut |_, _: RowRef<'_>| std::ops::ControlFlow::Continue(());
+        txn.index_scan(table, &table.indexes[0], &range, ascending, &mut scratch, each).expect("read");
+        txn
+    }
+
+    /// Whether it can write something and commit.
+    fn ends_well(mut txn: Txn, table: &Arc<TableHandle>, id: i64) -> bool {
+        txn.insert(table, &[Datum::Int(id), Datum::str("end")]).expect("a new key");
+        match commit(txn) {
+            Ok(()) => true,
+            Err(EngineError::SerializationFailure) => false,
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// While a transaction stands still, others may commit as much as they like. It passes if they have changed what it has not
+    /// read, as long as they are few; then, if they have changed other tables.
+    #[test]
+    fn what_is_recorded_is_bounded() {
+        let (engine, [a, b]) = engine();
+        let most = engine.serial.most;
+        let (first, of_b) = (reader(&engine, &a), reader(&engine, &b));
+        insert(&engine, &a, 1, "other keys");
+        assert!(ends_well(first, &a, 2), "its key is as it was");
+        let of_a = reader(&engine, &a);
+        let note = "x".repeat(5000);
+        for id in 0..3 * most as i64 / 5000 {
+            insert(&engine, &a, 1000 + id, &note);
+            assert!(engine.serial.bytes() <= most);
+        }
+        assert!(engine.serial.bytes() > most / 2, "what there is room for is kept");
+        let late = reader(&engine, &a);
+        insert(&engine, &a, 3, "other keys");
+        assert!(!ends_well(of_a, &b, 3), "it is not known any more what has changed");
+        assert!(ends_well(of_b, &b, 4) && ends_well(late, &b, 5));
+        assert_eq!(engine.serial.bytes(), 0);
+        let mut seen = 0;
+        engine
+            .begin(TxnOptions::default())
+            .table_rows(&b, ReadMode::Snapshot, &mut |_, _| {
+                seen += 1;
+                std::ops::ControlFlow::Continue(())
+            })
+            .expect("read");
+        assert_eq!(seen, 2);
+    }
+
+    /// One transaction that changes very much counts as having changed its tables.
+    #[test]
+    fn a_large_transaction_counts_by_its_tables() {
+        let (engine, [a, b]) = engine();
+        let (of_a, of_b) = (reader(&engine, &a), reader(&engine, &b));
+        let mut txn = engine.begin(TxnOptions::default());
+        let note = "x".repeat(5000);
+        for id in 0..1 + engine.serial.most_of_one() as i64 / 5000 {
+            txn.insert(&a, &[Datum::Int(id), Datum::str(&note)]).expect("a new key");
+        }
+        commit(txn).expect("no conflict");
+        assert!(engine.serial.bytes() < 5000);
+        assert!(!ends_well(of_a, &b, 1) && ends_well(of_b, &b, 2));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::memory::Room;
+use crate::memory::{Room, VERSION_BYTES};
 
 /// How often those who wait look whether they are interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -35,7 +35,8 @@ impl Engine {
     }
 
     fn count_memory(&self) -> usize {
-        self.memory.count(&self.catalog(), &self.temporary.all(), self.version_backlog())
+        let versions = self.version_backlog() * VERSION_BYTES + self.serial.bytes();
+        self.memory.count(&self.catalog(), &self.temporary.all(), versions)
     }
 
     /// Tables have grown: they should be counted soon.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use avocet_base::{RowId, TableId, Timestamp};
+use avocet_base::{RowId, Timestamp};
 use avocet_log::Durability;
 use avocet_storage::rows::RowImages;
 use avocet_storage::version::Change;
@@ -167,6 +167,7 @@ impl Txn {
             if let Some(reads) = reads {
                 checked = serial.validate(reads, checked)?;
             }
+            let mut given_up = Vec::new();
             let admit = |ts| {
                 overtaken = call.is_some() && !self.follows(ts);
                 if overtaken {
@@ -188,7 +189,7 @@ impl Txn {
                 if serial.is_active()
                     && let Some(writes) = &writes
                 {
-                    serial.record(ts, writes.clone());
+                    given_up = serial.record(ts, writes.clone());
                 }
                 if let Some(origin) = &self.changes.origin {
                     self.engine.origins.note(ts, (**origin).clone(), settled);
@@ -200,9 +201,9 @@ impl Txn {
                 (None, None) => (redo::KIND_TXN, &self.changes.redo),
             };
             let state = Some(&*self.state);
-            if let Some(ticket) =
-                self.engine.pipeline.log_if(kind, payload, state, durability, admit, accepted)?
-            {
+            let ticket = self.engine.pipeline.log_if(kind, payload, state, durability, admit, accepted)?;
+            drop(given_up);
+            if let Some(ticket) = ticket {
                 return Ok(ticket);
             }
             if overtaken {
@@ -221,24 +222,30 @@ impl Txn {
     /// The rows that it has changed, as they were and as they are: nobody else can change them before it ends.
     fn write_set(&self) -> Result<WriteSet> {
         let mut seen: HashSet<(u16, RowId)> = HashSet::new();
-        let mut rows = Vec::new();
+        let loads = self.changes.loads.iter();
+        let loaded = loads.map(|load| self.changes.tables[usize::from(load.table)].id());
+        let mut writes = WriteSet::of_loads(loaded);
+        let most = self.engine.serial.most_of_one();
         for entry in &self.changes.undo {
             if !matches!(entry.undo.link().change, Change::Lock | Change::Mask)
                 && seen.insert((entry.table, entry.row))
             {
-                let mut change = written_row(&self.changes.tables[usize::from(entry.table)], entry.row)?;
+                let table = &self.changes.tables[usize::from(entry.table)];
+                if writes.is_full(most) {
+                    writes.push_table(table.id());
+                    continue;
+                }
+                let mut change = written_row(table, entry.row)?;
                 if self.engine.breaks(BrokenRule::CountPhantoms) && change.before.is_none() {
                     change.after = None;
                 }
                 if self.engine.breaks(BrokenRule::CountBefore) && change.before.is_some() {
                     change = WrittenRow { before: None, after: None, ..change };
                 }
-                rows.push(change);
+                writes.push(change, most);
             }
         }
-        let loaded: Vec<TableId> =
-            self.changes.loads.iter().map(|l| self.changes.tables[usize::from(l.table)].id()).collect();
-        Ok(WriteSet { rows, loaded })
+        Ok(writes)
     }
 }
 
