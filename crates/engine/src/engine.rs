@@ -18,6 +18,7 @@ use crate::catalog::Catalog;
 use crate::checkpoint::{CheckpointState, Checkpointer};
 use crate::claim::Claim;
 use crate::commit::Pipeline;
+use crate::entries::MAX_IMAGE_BYTES;
 use crate::error::Result;
 use crate::freeze::{Freezer, FreezerState};
 use crate::garbage::{Collector, Garbage};
@@ -95,6 +96,9 @@ pub struct EngineOptions {
     /// For tests of tests.
     #[doc(hidden)]
     pub broken_rule: Option<BrokenRule>,
+    /// The redo that one transaction may have; for tests, less than fits a record of the log.
+    #[doc(hidden)]
+    pub max_redo_bytes: usize,
     /// Fewer rows in a segment than usual, so that few rows are in many.
     #[doc(hidden)]
     pub rows_per_segment: RowsPerSegment,
@@ -105,6 +109,11 @@ pub struct EngineOptions {
 
 /// A tenth of what a modest disk takes, and enough for a checkpoint of a GiB within 16 seconds.
 const BACKGROUND_BYTES_PER_SECOND: u64 = 64 << 20;
+
+/// What is left of a record beside redo: a transaction looks at its redo in steps, and the last one may end with a row as it was
+/// and as it is; the stamp and the origin follow at the commit.
+const REST_OF_RECORD: usize = 2 * MAX_IMAGE_BYTES + (16 << 20);
+const MAX_REDO_BYTES: usize = avocet_log::MAX_PAYLOAD - REST_OF_RECORD;
 
 impl EngineOptions {
     pub fn new(data: impl Into<PathBuf>) -> Self {
@@ -125,6 +134,7 @@ impl EngineOptions {
             rule_compiler: None,
             capture_changes: false,
             broken_rule: None,
+            max_redo_bytes: MAX_REDO_BYTES,
             rows_per_segment: RowsPerSegment::default(),
             updates_move_rows: false,
         }

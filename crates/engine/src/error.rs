@@ -84,6 +84,12 @@ pub enum EngineError {
          are for them: commit in smaller parts, load by LOAD DATA or INSERT ... SELECT, or raise --memory-limit"
     )]
     TransactionTooLarge { own: usize, all: usize, limit: usize },
+    /// What a transaction has changed is one record of the log, which has a greatest length.
+    #[error(
+        "the transaction has {len} bytes for the log, and may have {limit}: commit in smaller parts, or load by LOAD DATA or \
+         INSERT ... SELECT"
+    )]
+    RecordTooLarge { len: usize, limit: usize },
     /// Of what another source has committed.
     #[error("{what} cannot be applied: {why}")]
     CannotApply { what: &'static str, why: &'static str },

@@ -50,7 +50,9 @@ impl From<EngineError> for SqlError {
                 ErrorCode::OUT_OF_RESOURCES.because(format!("Out of memory: {error}"))
             }
             EngineError::Withheld { .. } => ErrorCode::UNKNOWN_ERROR.because(error.to_string()),
-            EngineError::TransactionTooLarge { .. } => ErrorCode::TRANS_CACHE_FULL.because(error.to_string()),
+            EngineError::TransactionTooLarge { .. } | EngineError::RecordTooLarge { .. } => {
+                ErrorCode::TRANS_CACHE_FULL.because(error.to_string())
+            }
             other if other.kind() == ErrorKind::NoSpace => ErrorCode::DISK_FULL.with(&[other]),
             other => ErrorCode::GET_ERRNO.because(format!("Got error from storage engine: {other}")),
         }

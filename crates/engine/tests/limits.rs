@@ -253,3 +253,38 @@ fn a_row_that_is_too_long_is_not_loaded() {
     txn.commit().expect("logged").wait().expect("durable");
     assert_eq!(ids(&engine, "PRIMARY"), [100, 101]);
 }
+
+/// A transaction that one record of the log cannot hold is refused where it becomes so, and not when it commits.
+#[test]
+fn a_transaction_that_is_too_long_for_the_log_is_refused_by_its_statement() {
+    const LIMIT: usize = 256 << 10;
+    let disk = SimDisk::new();
+    let limited = || EngineOptions { max_redo_bytes: LIMIT, log_segment_bytes: 1 << 20, ..options(&disk) };
+    let engine = Engine::open(limited()).expect("opens");
+    common::create(&engine);
+    let t = table(&engine);
+    let note = "x".repeat(200);
+    let mut txn = engine.begin(TxnOptions::default());
+    let mut rows = 0;
+    let refused = loop {
+        let mark = txn.mark();
+        match txn.insert(&t, &[Datum::Int(rows), Datum::str(&note)]) {
+            Ok(_) => rows += 1,
+            Err(error) => {
+                txn.rollback_statement(mark);
+                break error;
+            }
+        }
+        assert!(rows < 10_000, "nobody refuses it");
+    };
+    assert!(
+        matches!(refused, EngineError::RecordTooLarge { len, limit: LIMIT } if len < 2 * LIMIT),
+        "{refused}"
+    );
+    // What was there before the statement can be committed.
+    txn.commit().expect("logged").wait().expect("durable");
+    assert_eq!(common::rows(&engine) as i64, rows);
+    drop(engine);
+    let engine = Engine::open(limited()).expect("recovers");
+    assert_eq!(common::rows(&engine) as i64, rows);
+}

@@ -6,7 +6,7 @@
 use super::core::Txn;
 use super::parts::{REDO_COPIES, ROWS_STEP, SHARED_BYTES, UNDO_BYTES};
 use crate::buffers::Carried;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::memory::GROWTH_STEP;
 use crate::procedure::logical::Logical;
 
@@ -71,7 +71,12 @@ impl Txn {
     }
 
     fn recharge(&mut self, forced: bool) -> Result<()> {
-        let now = self.changes.redo.len() * REDO_COPIES
+        let (redo, limit) = (self.changes.redo.len(), self.engine.options.max_redo_bytes);
+        // It is one record of the log. Now its statement can be taken back; at the commit all would be lost.
+        if redo > limit && !forced {
+            return Err(EngineError::RecordTooLarge { len: redo, limit });
+        }
+        let now = redo * REDO_COPIES
             + self.changes.undo.len() * UNDO_BYTES
             + self.locks.shared.len() * SHARED_BYTES;
         self.engine.memory.charge_transaction(self.footprint.charged, now, forced)?;
