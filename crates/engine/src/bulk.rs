@@ -13,7 +13,6 @@ use avocet_base::SegmentNo;
 use avocet_storage::cold::Ordinals;
 use avocet_storage::hot::RowBuf;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
-use avocet_types::Datum;
 use avocet_types::arrow_map::datum_at;
 
 use crate::block_rows::{block_entries, note_auto_increment};
@@ -81,11 +80,8 @@ impl BulkInsert {
                 columns.iter().zip(batch.columns()).map(|(column, array)| datum_at(array, at, &column.ty)),
             );
             txn.insert(&self.table, &row)?;
-            let number = columns.iter().position(|column| column.auto_increment).map(|at| &row[at]);
-            match number {
-                Some(Datum::Int(number)) if *number > 0 => self.table.note_auto_increment(*number as u64),
-                Some(Datum::UInt(number)) => self.table.note_auto_increment(*number),
-                _ => {}
+            if let Some(column) = self.table.def.auto_increment_column() {
+                self.table.note_stored_number(&row[column]);
             }
             if at % ENTRIES_BETWEEN_CHECKS == 0 {
                 txn.check_interrupted()?;

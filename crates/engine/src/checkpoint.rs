@@ -18,8 +18,8 @@
 //! 4. No name is used twice in an engine's life: a manifest whose writing failed may be there all the same, and come into
 //!    force after power loss, so what it names stays until a newer one is in force.
 //! 5. The manifest says how many rows each segment has, counted where they are in memory: whoever loads it counts again.
-//! 7. Who is told of changes has them up to the checkpoint's log position: it goes on from there with the checkpoint's catalog.
 //! 6. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
+//! 7. Who is told of changes has them up to the checkpoint's log position: it goes on from there with the checkpoint's catalog.
 
 pub(crate) mod manifest;
 

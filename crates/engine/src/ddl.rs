@@ -378,7 +378,7 @@ pub(crate) fn check_unique(table: &TableHandle, index: usize, stop: &Stop) -> Re
         let (key, id) = crate::table::split_entry(entry);
         if key == last && !last.is_empty() {
             // Entries of rows that are gone stay for as long as a snapshot may see these.
-            let has_key = |id| crate::entries::newest_has_key(table, index, id, key);
+            let has_key = |id| crate::entries::live_has_key(table, index, id, key);
             match (has_key(last_id), has_key(id)) {
                 (true, true) => {
                     duplicate = Some(id);

@@ -12,7 +12,7 @@ use avocet_storage::version::StaleEntry;
 use avocet_types::{Datum, RowRef};
 
 use crate::buffers::ReadScratch;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, malformed};
 use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
 
@@ -97,14 +97,10 @@ pub(crate) fn each_with_key(
     outcome
 }
 
-pub(crate) fn has_key(index: &IndexHandle, row: &RowRef<'_>, key: &[u8], own: &mut Vec<u8>) -> bool {
-    index.keys.has_key(row, key, own)
-}
-
 /// Whether the row has the key of this entry. Always to be asked: the entry may be one of another version of the row, or
 /// have been collected, with that version, since it was read from the index.
 pub(crate) fn entry_is_of(index: &IndexHandle, row: &RowRef<'_>, entry: &[u8], own: &mut Vec<u8>) -> bool {
-    has_key(index, row, split_entry(entry).0, own)
+    index.keys.has_key(row, split_entry(entry).0, own)
 }
 
 /// Whether an index takes an entry of so many bytes, its row id included.
@@ -129,6 +125,44 @@ pub(crate) fn changed_columns<'a>(
 /// Whether an update may change the key of an index.
 pub(crate) fn changes_keys(table: &TableHandle, after: &[u8]) -> bool {
     changed_columns(table, after).any(|column| table.is_key_column(column))
+}
+
+/// An entry that an update in place makes another one.
+pub(crate) struct Moved<'m> {
+    /// Position of the index.
+    pub index: usize,
+    pub before: Vec<u8>,
+    pub now: &'m [u8],
+    /// As it is now.
+    pub row: &'m RowRef<'m>,
+}
+
+/// Visits the entries that an update in place makes others. `old` is the row as it was.
+///
+/// # Errors
+/// What the visit fails with; `Corrupt` if the delta is none of the table's.
+pub(crate) fn each_moved(
+    table: &TableHandle,
+    id: RowId,
+    after: &[u8],
+    old: &RowBuf,
+    visit: &mut dyn FnMut(Moved<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut new = RowBuf { image: old.image.clone() };
+    delta::apply_to_image(&table.layout, after, &mut new.image).map_err(malformed("row delta"))?;
+    let (old, new) = (old.row(&table.layout), new.row(&table.layout));
+    for (n, index) in table.indexes.iter().enumerate() {
+        if !changed_columns(table, after).any(|column| index.uses(column)) {
+            continue;
+        }
+        let (mut before, mut now) = (Vec::new(), Vec::new());
+        index.entry(&old, id, &mut before);
+        index.entry(&new, id, &mut now);
+        if before != now {
+            visit(Moved { index: n, before, now: &now, row: &new })?;
+        }
+    }
+    Ok(())
 }
 
 impl IndexHandle {
@@ -180,7 +214,7 @@ fn newest_image(table: &TableHandle, id: RowId, buf: &mut RowBuf) -> bool {
 }
 
 /// Whether a row is there, with this key in its newest version.
-pub(crate) fn newest_has_key(table: &TableHandle, index: usize, id: RowId, key: &[u8]) -> bool {
+pub(crate) fn live_has_key(table: &TableHandle, index: usize, id: RowId, key: &[u8]) -> bool {
     let (mut buf, mut entry) = (RowBuf::default(), Vec::new());
     // One that cannot be read may have it.
     match table.relation.newest_row(id, &mut buf) {
@@ -192,6 +226,7 @@ pub(crate) fn newest_has_key(table: &TableHandle, index: usize, id: RowId, key: 
     split_entry(&entry).0 == key
 }
 
+/// Whether the newest version of a row, be it deleted, has a NULL in its key.
 pub(crate) fn newest_has_null(table: &TableHandle, index: usize, id: RowId) -> bool {
     let mut buf = RowBuf::default();
     newest_image(table, id, &mut buf) && table.indexes[index].has_null(&buf.row(&table.layout))

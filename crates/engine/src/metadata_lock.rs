@@ -14,8 +14,8 @@
 //! Whoever uses a table without conflict only counts up a number; nobody knows who it is. Everybody in a cycle waits, so it is
 //! enough that those who wait say what they hold ([`MetadataWaits`]): whoever begins to wait looks for a way back to itself.
 //! The victim is a transaction, which can be begun anew, never the DDL, as in MySQL (Reference Manual, 10.11.4 "Metadata
-//! Locking"). Cycles that lead over row locks as well are not looked for, as MySQL does not: they end with
-//! `innodb_lock_wait_timeout`.
+//! Locking"). Cycles that lead over row locks as well are not looked for, as MySQL does not: they end when the first wait in
+//! them does, one for a row after `innodb_lock_wait_timeout`, one for a definition after `lock_wait_timeout`.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use avocet_storage::index::{BTree, Direction};
 use avocet_storage::relation::{Relation, RowsPerSegment};
 use avocet_types::error::SqlError;
 use avocet_types::key::KeyLayout;
-use avocet_types::{IndexDef, IndexKind, IndexPart, RowLayout, RowRef, RowRules, TableDef};
+use avocet_types::{Datum, IndexDef, IndexKind, IndexPart, RowLayout, RowRef, RowRules, TableDef};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -433,6 +433,15 @@ impl TableHandle {
         let next = |first: u64| Some(first.saturating_add(count));
         match self.auto_increment.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
             Ok(first) | Err(first) => first,
+        }
+    }
+
+    /// A value was stored in the AUTO_INCREMENT column, or is in a row that comes from elsewhere: later generated ones are greater.
+    pub fn note_stored_number(&self, value: &Datum<'_>) {
+        match *value {
+            Datum::Int(used) => self.note_auto_increment(u64::try_from(used).unwrap_or(0)),
+            Datum::UInt(used) => self.note_auto_increment(used),
+            _ => {}
         }
     }
 

@@ -300,13 +300,8 @@ pub fn now(ty: &SqlType, utc: i64, zone: TimeZone) -> Value {
 
 /// A column got another value: if it counts, later numbers are greater.
 pub fn note_updated(table: &TableHandle, column: &ColumnDef, value: &Datum<'_>) {
-    if !column.auto_increment {
-        return;
-    }
-    match value {
-        Datum::Int(used) => table.note_auto_increment((*used).max(0) as u64),
-        Datum::UInt(used) => table.note_auto_increment(*used),
-        _ => {}
+    if column.auto_increment {
+        table.note_stored_number(value);
     }
 }
 

@@ -11,12 +11,12 @@ use avocet_storage::{TxnState, Undo};
 use avocet_types::RowRef;
 
 use super::{Piece, cannot};
-use crate::entries::{changed_columns, check_entry_len};
+use crate::entries::{self, changes_keys};
 use crate::error::{EngineError, Result, malformed};
 use crate::garbage::UndoEntry;
 use crate::redo::apply::{note_auto_increment, reach};
 use crate::redo::{self, Op};
-use crate::table::TableHandle;
+use crate::table::{IndexHandle, TableHandle};
 
 pub(super) struct Worker<'a> {
     tables: &'a [Arc<TableHandle>],
@@ -126,26 +126,14 @@ impl<'a> Worker<'a> {
 
     /// Entries under new keys are added; those under the old ones go with the version.
     fn move_entries(&self, table: &TableHandle, row: RowId, after: &[u8], undo: &Undo) -> Result<()> {
-        let concerned =
-            |index: &usize| changed_columns(table, after).any(|column| table.indexes[*index].uses(column));
-        let concerned: Vec<usize> = (0..table.indexes.len()).filter(concerned).collect();
-        if concerned.is_empty() {
+        if !changes_keys(table, after) {
             return Ok(());
         }
-        let mut new = RowBuf { image: self.old.image.clone() };
-        delta::apply_to_image(&table.layout, after, &mut new.image).map_err(malformed("row delta"))?;
-        let (old, new) = (self.old.row(&table.layout), new.row(&table.layout));
-        for at in concerned {
-            let index = &table.indexes[at];
-            let (mut before, mut now) = (Vec::new(), Vec::new());
-            index.entry(&old, row, &mut before);
-            index.entry(&new, row, &mut now);
-            if before != now {
-                undo.link().stale.push(StaleEntry { index: index.def.id, entry: before.into() });
-                add_entry(table, at, &new, row)?;
-            }
-        }
-        Ok(())
+        entries::each_moved(table, row, after, &self.old, &mut |moved| {
+            let index = &table.indexes[moved.index];
+            undo.link().stale.push(StaleEntry { index: index.def.id, entry: moved.before.into() });
+            add_encoded(index, moved.now)
+        })
     }
 
     fn delete(&mut self, t: u16, table: &TableHandle, row: RowId) -> Result<()> {
@@ -162,7 +150,12 @@ impl<'a> Worker<'a> {
 fn add_entry(table: &TableHandle, index: usize, row: &RowRef<'_>, id: RowId) -> Result<()> {
     let mut entry = Vec::new();
     table.indexes[index].entry(row, id, &mut entry);
-    check_entry_len(entry.len())?;
-    table.indexes[index].tree.insert(&entry);
+    add_encoded(&table.indexes[index], &entry)
+}
+
+/// The source has looked whether a unique key was free.
+fn add_encoded(index: &IndexHandle, entry: &[u8]) -> Result<()> {
+    entries::check_entry_len(entry.len())?;
+    index.tree.insert(entry);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use avocet_base::{BlockId, RowId, SegmentNo, TableId};
 use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, Relation, SegmentState};
-use avocet_types::{Datum, RowRef};
+use avocet_types::RowRef;
 
 use super::{Op, SegmentChange};
 use crate::blocks::Blocks;
@@ -121,11 +121,7 @@ fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
 
 fn note_used(table: &TableHandle, row: &RowRef<'_>) {
     if let Some(column) = table.def.auto_increment_column() {
-        match row.get(column) {
-            Datum::UInt(used) => table.note_auto_increment(used),
-            Datum::Int(used) if used > 0 => table.note_auto_increment(used as u64),
-            _ => {}
-        }
+        table.note_stored_number(&row.get(column));
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use avocet_storage::hot::delta;
 use avocet_types::{Datum, RowLayout, RowRef};
 
-use crate::entries::{changes_keys, has_key};
+use crate::entries::changes_keys;
 use crate::locks::LockMode;
 use crate::table::{IndexHandle, TableHandle};
 
@@ -121,7 +121,7 @@ pub(crate) struct Candidate<'c> {
 
 impl Candidate<'_> {
     pub fn fits(&mut self, row: &RowRef<'_>) -> bool {
-        has_key(self.index, row, self.key, self.own_key)
+        self.index.keys.has_key(row, self.key, self.own_key)
     }
 }
 

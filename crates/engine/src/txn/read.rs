@@ -13,7 +13,7 @@ use avocet_types::RowRef;
 use super::action::{LockHow, RowLock};
 use super::core::Txn;
 use crate::buffers::ReadScratch;
-use crate::entries::{each_with_key, entry_is_of, has_key};
+use crate::entries::{each_with_key, entry_is_of};
 use crate::error::Result;
 use crate::keys::KeyRange;
 use crate::table::{IndexHandle, TableHandle, split_entry};
@@ -170,7 +170,7 @@ impl Txn {
         each_with_key(index, key, scan, &mut |id, _| {
             let mut seen = false;
             table.relation.show_row(id, &self.snapshot(), row, &mut |row| {
-                seen = has_key(index, &row, key, own);
+                seen = index.keys.has_key(&row, key, own);
                 if seen {
                     visit(id, row);
                 }

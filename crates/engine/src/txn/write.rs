@@ -125,27 +125,34 @@ impl Txn {
         row: &RowRef<'_>,
         id: RowId,
     ) -> Result<()> {
-        let handle = &table.indexes[index];
         let mut entry = std::mem::take(&mut self.scratch.key);
         entry.clear();
-        handle.entry(row, id, &mut entry);
-        let outcome = if let Err(too_long) = entries::check_entry_len(entry.len()) {
-            Err(too_long)
-        } else if handle.def.kind.is_unique() && !handle.has_null(row) {
-            self.claim(table, index, &entry, id).map_err(|e| match e {
-                EngineError::DuplicateKey { table: name, key, .. } => EngineError::DuplicateKey {
-                    entry: entries::key_text(table, index, row),
-                    table: name,
-                    key,
-                },
-                other => other,
-            })
-        } else {
-            handle.tree.insert(&entry);
-            Ok(())
-        };
+        table.indexes[index].entry(row, id, &mut entry);
+        let outcome = self.add_encoded(table, index, row, &entry, id);
         self.scratch.key = entry;
         outcome
+    }
+
+    fn add_encoded(
+        &mut self,
+        table: &Arc<TableHandle>,
+        index: usize,
+        row: &RowRef<'_>,
+        entry: &[u8],
+        id: RowId,
+    ) -> Result<()> {
+        entries::check_entry_len(entry.len())?;
+        let handle = &table.indexes[index];
+        if !handle.def.kind.is_unique() || handle.has_null(row) {
+            handle.tree.insert(entry);
+            return Ok(());
+        }
+        self.claim(table, index, entry, id).map_err(|e| match e {
+            EngineError::DuplicateKey { table: name, key, .. } => {
+                EngineError::DuplicateKey { entry: entries::key_text(table, index, row), table: name, key }
+            }
+            other => other,
+        })
     }
 
     /// Adds an entry of a unique index, unless another row has the key.
@@ -390,25 +397,11 @@ impl Txn {
         // Marks of what the row has replaced may have come after it.
         let updated = self.changes.undo.iter().rposition(|entry| !entry.undo.is_mask());
         let updated = updated.expect("the row was changed in place");
-        let mut new = RowBuf { image: old.image.clone() };
-        delta::apply_to_image(&table.layout, after, &mut new.image)
-            .map_err(crate::error::malformed("row delta"))?;
-        for (n, index) in table.indexes.iter().enumerate() {
-            if !changed_columns(table, after).any(|column| index.uses(column)) {
-                continue;
-            }
-            let mut before = Vec::new();
-            index.entry(&old.row(&table.layout), id, &mut before);
-            let mut entry = Vec::new();
-            index.entry(&new.row(&table.layout), id, &mut entry);
-            if before == entry {
-                continue;
-            }
-            let stale = StaleEntry { index: index.def.id, entry: before.into() };
+        entries::each_moved(table, id, after, old, &mut |moved| {
+            let stale = StaleEntry { index: table.indexes[moved.index].def.id, entry: moved.before.into() };
             self.changes.undo[updated].undo.link().stale.push(stale);
-            self.add_entry(table, n, &new.row(&table.layout), id)?;
-        }
-        Ok(())
+            self.add_encoded(table, moved.index, moved.row, moved.now, id)
+        })
     }
 }
 

@@ -631,13 +631,9 @@ impl Session {
                     })?;
                     match stored {
                         stored if is_numbered_now && generates(&stored, storing) => next_number(copy, column),
-                        Datum::Int(given @ 1..) if is_numbered_now => {
-                            copy.note_auto_increment(given as u64);
-                            Datum::Int(given)
-                        }
-                        Datum::UInt(given) if is_numbered_now => {
-                            copy.note_auto_increment(given);
-                            Datum::UInt(given)
+                        given if is_numbered_now => {
+                            copy.note_stored_number(&given);
+                            given
                         }
                         stored => stored,
                     }

@@ -83,9 +83,18 @@ pub enum SlotRead {
 
 impl HotPage {
     pub fn new(layout: &RowLayout, slots: usize) -> Self {
+        Self::with_slots(slots, layout.fixed_size, false)
+    }
+
+    /// A page that was never used and never will be: it has no slots, and is frozen.
+    pub fn closed() -> Self {
+        Self::with_slots(0, 0, true)
+    }
+
+    fn with_slots(slots: usize, slot_size: usize, frozen: bool) -> Self {
         Self {
             body: RwLock::new(PageBody {
-                slots: vec![0; slots * layout.fixed_size],
+                slots: vec![0; slots * slot_size],
                 heap: Vec::new(),
                 heap_garbage: 0,
                 live: vec![0; slots.div_ceil(64)],
@@ -93,27 +102,7 @@ impl HotPage {
                 versions: None,
                 versioned: 0,
                 dirty: false,
-                frozen: false,
-                changes: 0,
-            }),
-        }
-    }
-}
-
-impl HotPage {
-    /// A page that was never used and never will be: it has no slots, and is frozen.
-    pub fn closed() -> Self {
-        Self {
-            body: RwLock::new(PageBody {
-                slots: Vec::new(),
-                heap: Vec::new(),
-                heap_garbage: 0,
-                live: Vec::new(),
-                live_count: 0,
-                versions: None,
-                versioned: 0,
-                dirty: false,
-                frozen: true,
+                frozen,
                 changes: 0,
             }),
         }
