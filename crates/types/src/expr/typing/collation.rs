@@ -1,6 +1,7 @@
 //! Which collation an operation on several strings uses, by coercibility.
 //! MySQL 8.4 Reference Manual, 12.8.4 "Collation Coercibility in Expressions".
 
+use crate::collation::Charset;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::typing::Typer;
 use crate::expr::typing::returns::Ret;
@@ -250,9 +251,15 @@ fn mix(all: &[Derivation], operation: &str) -> EvalError {
             Coercibility::System => "SYSCONST",
             Coercibility::Coercible => "COERCIBLE",
             Coercibility::Numeric => "NUMERIC",
-            Coercibility::Ignorable => "IGNORABLE",
+            Coercibility::Ignorable => "NULL",
         };
-        format!("{},{derivation}", d.collation.name())
+        // Numbers, dates and NULL have no collation of their own, but one to be named by.
+        let collation = match d.coercibility {
+            Coercibility::Numeric => Charset::Latin1.default_collation(),
+            Coercibility::Ignorable => Collation::BINARY,
+            _ => d.collation,
+        };
+        format!("{},{derivation}", collation.name())
     };
     EvalError::CollationMix { of: all.iter().map(show).collect(), operation: operation.to_owned() }
 }

@@ -327,6 +327,9 @@ impl Typer {
         let exprs = vec![expr, low, high];
         self.check_compared(&exprs, false)?;
         refuse_geometries(&exprs, "between")?;
+        if !exprs.iter().any(|expr| is_number(ValueClass::of(&expr.ty))) {
+            self.check_collations(&exprs, "between")?;
+        }
         // To be between a number and itself is to be it, which for a rounded real is not the same.
         let is_real = fixed_decimals(&exprs[0].ty).is_some() && !exprs[0].is_constant();
         if is_real && !negated && exprs[1].as_literal().is_some() && exprs[1] == exprs[2] {
@@ -362,6 +365,19 @@ impl Typer {
         Ok(Expr::truth(kind, nullable))
     }
 
+    /// Texts that a text, a date or a time is compared with must agree on a collation, whatever stands between them.
+    fn check_collations(&self, exprs: &[Expr], operation: &str) -> EvalResult<()> {
+        let classes = || exprs.iter().map(|expr| ValueClass::of(&expr.ty));
+        let is_of_texts = |class: ValueClass| class == ValueClass::Text || is_temporal(class);
+        let is_compared = classes().next().is_some_and(is_of_texts)
+            && classes().filter(|class| *class == ValueClass::Text).count() > 1
+            && !exprs.iter().any(|expr| expr.ty == SqlType::Json || expr.ty.is_coded());
+        match is_compared {
+            true => collation::aggregate(exprs, self, operation, Agreement::Compared).map(drop),
+            false => Ok(()),
+        }
+    }
+
     /// `expr [NOT] IN (list)`. Each element is compared by its own type's rule, so a mixed list becomes an OR.
     pub fn in_list(&self, expr: Expr, mut list: Vec<Expr>, negated: bool) -> EvalResult<Expr> {
         if list.len() == 1 {
@@ -372,6 +388,7 @@ impl Typer {
         all.push(expr);
         all.extend(list);
         self.check_compared(&all, true)?;
+        self.check_collations(&all, " IN ")?;
         let all = self.as_the_number(all);
         // Constants that are no members have one number: among each other they are compared as texts.
         let all = match all[0].ty.members() {
