@@ -18,6 +18,7 @@
 mod acks;
 mod cascades;
 mod copied;
+mod maps;
 mod rows;
 mod statements;
 mod tables;
@@ -512,6 +513,7 @@ impl Follower {
                 None => {}
             }
         }
+                    self.run.forget_maps();
     }
 
     /// Whether all that was applied is of whole transactions, and it is known where they end.
@@ -554,7 +556,7 @@ impl Follower {
 
     fn event(&mut self, event_kind: u8, began: u32, body: &[u8]) -> Result<()> {
         match event_kind {
-            kind::TABLE_MAP => self.table_map(body),
+            kind::TABLE_MAP => self.run.map_table(body),
             kind::WRITE_ROWS..=kind::DELETE_ROWS
             | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1
             | kind::PARTIAL_UPDATE_ROWS => self.row_event(event_kind, body),
@@ -586,20 +588,6 @@ impl Follower {
                 self.state.executed
             ))),
         }
-    }
-
-    fn table_map(&mut self, body: &[u8]) -> Result<()> {
-        let map = TableMap::read(body)?;
-        if self.run.maps.get(&map.table_id).is_some_and(|known| known.body == body) {
-            return Ok(());
-        }
-        const MOST: usize = 4096;
-        if self.run.maps.len() >= MOST {
-            self.run.maps.clear();
-        }
-        let name = TableName { database: map.database.clone(), table: map.table.clone() };
-        self.run.maps.insert(map.table_id, Mapped { body: body.to_vec(), map, name, target: None });
-        Ok(())
     }
 
     /// What a table of the stream is here.
