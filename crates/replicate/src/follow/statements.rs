@@ -13,7 +13,7 @@ use avocet_types::{Collation, SqlMode};
 
 use super::words::{by_words, first_words, gives_other_values, xa_id};
 use super::{Follower, Open};
-use crate::binlog::{Query, Shape};
+use crate::binlog::{Query, Shape, sql_mode_bits};
 use crate::error::{ReplicateError, Result};
 use crate::source::{Flavor, mariadb};
 use crate::state::{Pending, TableName};
@@ -179,7 +179,10 @@ impl Follower {
             self.state.pending = Some(Pending { gtid, before: now });
             self.commit()?;
             let database = Some(query.database.as_str()).filter(|name| !name.is_empty());
-            let done = self.definitions.run(database, &query.session, text);
+            // A setting that is refused here sets tables aside, which a database alone cannot be.
+            let of_database = named.is_empty().then(|| query.session.of_database());
+            let session = of_database.as_ref().unwrap_or(&query.session);
+            let done = self.definitions.run(database, session, text);
             self.state.pending = None;
             self.forget_databases(databases);
             if let Err(error) = done {
@@ -318,18 +321,13 @@ fn text_of(query: &Query) -> Result<String> {
 
 /// MySQL's bits of sql_mode that change how a statement reads.
 fn sql_mode(bits: u64) -> SqlMode {
-    const PIPES_AS_CONCAT: u64 = 1 << 1;
-    const ANSI_QUOTES: u64 = 1 << 2;
-    const IGNORE_SPACE: u64 = 1 << 3;
-    const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
-    const HIGH_NOT_PRECEDENCE: u64 = 1 << 29;
     let mut mode = SqlMode::DEFAULT;
     for (bit, flag) in [
-        (PIPES_AS_CONCAT, SqlMode::PIPES_AS_CONCAT),
-        (ANSI_QUOTES, SqlMode::ANSI_QUOTES),
-        (IGNORE_SPACE, SqlMode::IGNORE_SPACE),
-        (NO_BACKSLASH_ESCAPES, SqlMode::NO_BACKSLASH_ESCAPES),
-        (HIGH_NOT_PRECEDENCE, SqlMode::HIGH_NOT_PRECEDENCE),
+        (sql_mode_bits::PIPES_AS_CONCAT, SqlMode::PIPES_AS_CONCAT),
+        (sql_mode_bits::ANSI_QUOTES, SqlMode::ANSI_QUOTES),
+        (sql_mode_bits::IGNORE_SPACE, SqlMode::IGNORE_SPACE),
+        (sql_mode_bits::NO_BACKSLASH_ESCAPES, SqlMode::NO_BACKSLASH_ESCAPES),
+        (sql_mode_bits::HIGH_NOT_PRECEDENCE, SqlMode::HIGH_NOT_PRECEDENCE),
     ] {
         if bits & bit != 0 {
             mode = mode.with(flag);
