@@ -22,6 +22,7 @@ mod maps;
 mod rows;
 mod statements;
 mod tables;
+mod unlogged;
 mod words;
 
 pub use rows::has_text_of;
@@ -136,6 +137,8 @@ pub struct Follower {
     /// What foreign keys change is in its log: in what it writes now, and in what comes.
     pub can_log_cascades: bool,
     pub logs_cascades: bool,
+    /// The source has triggers, or may have: statements change more than they name.
+    pub may_have_triggers: bool,
     /// The engine's number of the source.
     pub number: u32,
     pub server_id: u32,
@@ -420,6 +423,8 @@ impl Follower {
         self.flavor = conn.flavor;
         self.version = conn.version.0.unwrap_or_default();
         self.can_log_cascades = source::logs_cascades(conn)?;
+        // One that is gone may have been there when what comes was written.
+        self.may_have_triggers |= source::may_have_triggers(conn)?;
         self.logs_cascades = self.can_log_cascades;
         Ok(())
     }
@@ -508,12 +513,12 @@ impl Follower {
                     self.watch.received(gtid.as_ref(), &place);
                     self.run.open = Some(Open { gtid, place, committed_us, shape });
                     self.run.touched.clear();
+                    self.run.forget_maps();
                 }
                 Some(FromStream::Event { kind, began, body }) => self.event(kind, began, &body)?,
                 None => {}
             }
         }
-                    self.run.forget_maps();
     }
 
     /// Whether all that was applied is of whole transactions, and it is known where they end.
