@@ -134,6 +134,9 @@ impl<F: SessionFactory> Connection<F> {
             if self.shared.registry.is_stopping() {
                 return self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await;
             }
+            if self.has_large_buffers() {
+                self.rest_when_calm().await;
+            }
             let Self { wire, behind, .. } = self;
             let command = tokio::select! {
                 biased;
@@ -185,7 +188,10 @@ impl<F: SessionFactory> Connection<F> {
                         flushed = self.wire.flush() => flushed?,
                         () = &mut ended => return Ok(()),
                     }
-                    self.wire.rest();
+                    match self.behind.is_some() {
+                        false => self.wire.rest(),
+                        true => self.wire.rest_for_now(),
+                    }
                 }
                 Err(WireError::Closed) => return Ok(()),
                 Err(WireError::OutOfOrder) => {

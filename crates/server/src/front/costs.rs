@@ -2,10 +2,10 @@
 //!
 //! It is kept by account and roles, default database and digest, for a while: literals change costs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -52,6 +52,12 @@ impl Costs {
         let kept = self.kept.read();
         let known = kept.get(key)?;
         (known.since.elapsed() < KEPT).then(|| known.clone())
+    }
+
+    /// Whether a query is known to cost less than this. Asked for each statement that is passed on.
+    pub fn is_below(&self, key: &[u8], least: f64) -> bool {
+        let kept = self.kept.read();
+        kept.get(key).is_some_and(|known| known.cost < least && known.since.elapsed() < KEPT)
     }
 
     pub fn put(&self, key: &[u8], cost: f64) {
