@@ -1,9 +1,6 @@
 //! Clients that come through a front, with a second server of this kind in the place of the source. The same tables have other rows on
 //! the two, which tell where a query ran.
 
-#[path = "support/database.rs"]
-mod database;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

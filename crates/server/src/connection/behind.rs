@@ -10,6 +10,7 @@ mod statement;
 
 use std::future::{pending, poll_fn};
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use foldhash::HashMap;
 use tokio::sync::watch;
 
-use super::{Connection, Next};
+use super::{Connection, Next, ended};
 use crate::account::Account;
 use crate::front::Front;
 use crate::front::dialect::Dialect;
@@ -77,11 +78,16 @@ impl Behind {
     /// Ready when the source ends the client's session while somebody else works for the client. It does not do so because nothing is
     /// asked of it meanwhile: a session with a query is not idle, wherever that runs.
     async fn source_gone(&mut self) {
+        let every = self.ping_every();
+        self.upstream.stay(every).await;
+    }
+
+    fn ping_every(&self) -> Duration {
         /// A source with the longest `wait_timeout` may have a firewall before it.
         const MOST: Duration = Duration::from_secs(30);
         const LEAST: Duration = Duration::from_millis(100);
         let idle = self.view.applied.as_ref().map_or(Timeouts::default().idle, |settings| settings.idle);
-        self.upstream.stay((idle / 3).clamp(LEAST, MOST)).await;
+        (idle / 3).clamp(LEAST, MOST)
     }
 }
 
@@ -125,15 +131,36 @@ impl<F: SessionFactory> Connection<F> {
         Ok(())
     }
 
+    /// Serves a client that came through a front until it leaves.
+    pub(super) async fn run_behind(&mut self) -> Result<(), WireError> {
+        let interrupt = self.registration.interrupt.clone();
+        let mut ended = pin!(ended(&interrupt));
+        let mut replaced = self.behind.as_ref().map(|behind| behind.replaced());
+        while let Some(packet) = self.next_command(ended.as_mut(), replaced.as_mut()).await? {
+            let next = self.handle_behind(packet).await?;
+            if next == Next::Close || self.registration.is_cut_off() {
+                break;
+            }
+            if !self.flush_reply(ended.as_mut()).await? {
+                break;
+            }
+            self.wire.rest_for_now();
+            if self.has_large_buffers() {
+                self.rest_when_calm().await;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether buffers have grown that what is passed on goes through.
-    pub(super) fn has_large_buffers(&self) -> bool {
+    fn has_large_buffers(&self) -> bool {
         let Some(behind) = &self.behind else { return false };
         let links = &behind.links;
         self.wire.is_large() || behind.upstream.wire.is_large() || links.iter().any(Link::is_large)
     }
 
     /// Gives large buffers back if the client asks for nothing for a while.
-    pub(super) async fn rest_when_calm(&mut self) {
+    async fn rest_when_calm(&mut self) {
         const AFTER: Duration = Duration::from_secs(1);
         // What is wrong with the connection shows when the command is read.
         if tokio::time::timeout(AFTER, self.wire.begun()).await.is_ok() {
@@ -147,7 +174,7 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     /// Runs one command, here or on the source, and leaves what is left of its reply in the write buffer.
-    pub(super) async fn handle_behind(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
+    async fn handle_behind(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
         let Some(mut behind) = self.behind.take() else { return Ok(Next::Close) };
         let (interrupt, line) = (self.registration.interrupt.clone(), self.wire.line.clone());
         // Wherever it waits for the source, which may stand still: a KILL and a client that leaves end it.

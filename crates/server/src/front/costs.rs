@@ -230,10 +230,13 @@ mod tests {
             reads_committed: false,
             set: String::new(),
             clock_is_set: false,
+            idle: Duration::from_secs(28_800),
+            write: Duration::from_secs(60),
         };
         Costs::key(&session, b"SELECT ?", &mut key);
         costs.put(&key, 12.0);
         assert_eq!(costs.get(&key).map(|known| known.cost), Some(12.0));
+        assert!(costs.is_below(&key, 12.5) && !costs.is_below(&key, 12.0) && !costs.is_below(b"other", 12.5));
         costs.refuse(&key, "it is not supported");
         assert!(costs.get(&key).is_some_and(|known| known.refused.is_some()));
         costs.measured(&key, Duration::from_millis(100));

@@ -126,8 +126,8 @@ impl Effects {
     }
 }
 
-/// SET TRANSACTION, and `@@transaction_isolation` without a scope, are about the next transaction alone. `SET transaction_isolation`
-/// without `@@` is not, which the syntax tree does not tell.
+/// SET TRANSACTION, and `@@transaction_isolation` without a scope, are about the next transaction alone; `SET transaction_isolation`
+/// without `@@` is about the session.
 fn is_of_next_transaction(item: &SetItem) -> bool {
     match item {
         SetItem::Transaction { scope, .. } => *scope == VariableScope::Default,

@@ -395,7 +395,7 @@ mod tests {
         for text in [
             "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
             "SET @@transaction_isolation = 'SERIALIZABLE'",
-            "SET a = 1, tx_isolation = 'SERIALIZABLE'",
+            "SET a = 1, @@tx_isolation = 'SERIALIZABLE'",
             "CALL p()",
             "EXECUTE s",
             "SET STATEMENT tx_isolation = 'SERIALIZABLE' FOR SELECT 1",
@@ -405,6 +405,7 @@ mod tests {
         for text in [
             "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
             "SET @@session.transaction_isolation = 'SERIALIZABLE'",
+            "SET transaction_isolation = 'SERIALIZABLE'",
             "SELECT @@transaction_isolation",
         ] {
             assert!(!effects(text).next_level, "{text}");

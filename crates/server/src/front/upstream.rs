@@ -5,6 +5,8 @@ use std::time::Duration;
 use avocet_types::error::SqlError;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::framer::Unreadable;
 use crate::protocol::{CapabilityFlags, Reader, StatusFlags, status};
@@ -123,6 +125,24 @@ impl Upstream {
         }
     }
 
+    /// Has a task of its own [`Self::stay`] while the client's query runs in this process, which may hold the thread that it runs on.
+    /// `gone` is called if the source ends the session meanwhile. What is left here is a connection to nobody.
+    pub fn keep(&mut self, every: Duration, gone: impl FnOnce() + Send + 'static) -> Kept {
+        let nobody = Self::new(Wire::new(Transport::Gone, 0), self.capabilities, self.status);
+        let mut upstream = std::mem::replace(self, nobody);
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                // It is dropped.
+                _ = stopped => {}
+                () = upstream.stay(every) => gone(),
+            }
+            upstream
+        });
+        Kept { task, stop: Some(stop) }
+    }
+
     /// Returns when the source says something that nobody has asked for, or is gone. May be dropped at any time.
     pub async fn unasked(&mut self) {
         if self.settle().await.is_ok() {
@@ -202,6 +222,26 @@ impl Upstream {
                 _ => rows.push(read_row(packet, columns)?),
             }
         }
+    }
+}
+
+/// A connection that a task has, until it is taken back or this is dropped, which closes it.
+pub struct Kept {
+    task: JoinHandle<Upstream>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl Kept {
+    /// The connection; `None` if the task has panicked.
+    pub async fn take_back(mut self) -> Option<Upstream> {
+        self.stop = None;
+        (&mut self.task).await.ok()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
@@ -306,5 +346,19 @@ mod tests {
         upstream.wire.out.packet(&[COM_PING]);
         assert!(upstream.query(b"SELECT").await.expect("an answer of its own").is_empty());
         assert_eq!(answering.await.expect("both")[1], b"\x03SELECT");
+    }
+
+    #[tokio::test]
+    async fn a_task_keeps_a_session_and_tells_when_it_ends() {
+        let (mut upstream, answering) = source(vec![vec![OK], vec![OK]]).await;
+        let kept = upstream.keep(Duration::from_secs(60), || panic!("it is still there"));
+        upstream = kept.take_back().await.expect("it was only kept");
+        assert!(upstream.query(b"SELECT").await.is_ok());
+        let (tell, told) = oneshot::channel();
+        let kept = upstream.keep(Duration::from_millis(1), move || drop(tell.send(())));
+        told.await.expect("the source has answered a ping and gone");
+        assert_eq!(answering.await.expect("both")[1], [COM_PING]);
+        let mut upstream = kept.take_back().await.expect("what is left of it");
+        assert!(matches!(upstream.query(b"SELECT").await, Err(NoAnswer::Lost(_))));
     }
 }

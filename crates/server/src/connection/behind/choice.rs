@@ -72,6 +72,9 @@ impl<F: SessionFactory> Connection<F> {
             () if view.has_own_time() => "the session's timestamp is set",
             () if self.routing_of(candidate).route == Route::Source => "avocet_route is source",
             () => {
+                if view.temporary.is_empty() {
+                    return None;
+                }
                 let is_temporary = |(_, table): &(_, String)| view.temporary.contains(&table.to_lowercase());
                 return candidate.tables.iter().any(is_temporary).then_some("it reads a temporary table");
             }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -226,24 +225,17 @@ impl<F: SessionFactory> Connection<F> {
             return Ok(Ran::failed(error));
         }
         let interrupt = self.registration.interrupt.clone();
-        let ran = {
-            let mut running = pin!(async {
-                match job {
-                    Job::Query(packet) => self.run_query(packet.clone()).await,
-                    Job::Execute(packet, id) => Ok(self.run_prepared(packet.clone(), StatementId(*id)).await),
-                }
-            });
-            tokio::select! {
-                biased;
-                ran = &mut running => ran?,
-                // KILL at the source ends its connection, and so this one.
-                () = behind.source_gone() => {
-                    interrupt.raise(Interruption::Connection);
-                    running.await?
-                }
-            }
+        // KILL at the source ends its connection, and so this one.
+        let gone = move || interrupt.raise(Interruption::Connection);
+        let kept = behind.upstream.keep(behind.ping_every(), gone);
+        let ran = match job {
+            Job::Query(packet) => self.run_query(packet.clone()).await,
+            Job::Execute(packet, id) => Ok(self.run_prepared(packet.clone(), StatementId(*id)).await),
         };
-        Ok(ran)
+        if let Some(upstream) = kept.take_back().await {
+            behind.upstream = upstream;
+        }
+        ran
     }
 
     /// To the source, as one of many, of which nothing is noted unless it takes long.
