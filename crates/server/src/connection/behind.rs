@@ -162,6 +162,7 @@ impl<F: SessionFactory> Connection<F> {
     /// Gives large buffers back if the client asks for nothing for a while.
     async fn rest_when_calm(&mut self) {
         const AFTER: Duration = Duration::from_secs(1);
+        self.registration.sleep();
         // What is wrong with the connection shows when the command is read.
         if tokio::time::timeout(AFTER, self.wire.begun()).await.is_ok() {
             return;

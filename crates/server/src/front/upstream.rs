@@ -355,7 +355,9 @@ mod tests {
         upstream = kept.take_back().await.expect("it was only kept");
         assert!(upstream.query(b"SELECT").await.is_ok());
         let (tell, told) = oneshot::channel();
-        let kept = upstream.keep(Duration::from_millis(1), move || drop(tell.send(())));
+        let kept = upstream.keep(Duration::from_millis(1), move || {
+            let _ = tell.send(());
+        });
         told.await.expect("the source has answered a ping and gone");
         assert_eq!(answering.await.expect("both")[1], [COM_PING]);
         let mut upstream = kept.take_back().await.expect("what is left of it");
