@@ -79,15 +79,37 @@ impl ReplicateError {
     }
 }
 
-/// Errors of the source by their numbers: passing ones, and those that need somebody.
+/// Errors of the source by their numbers. Most pass (too many connections, a host that is blocked, quotas, offline mode, shutdown, lock
+/// waits), and there are ever new ones: only what another attempt cannot change needs somebody.
 fn after_refusal(code: u16) -> After {
     match code {
-        // Too many connections, host blocked, shutdown in progress, aborted, killed, connection lost, lock waits.
-        1040 | 1043 | 1053 | 1077 | 1105 | 1152..=1161 | 1205 | 1213 | 1317 | 2002..=2014 | 3168 | 4031 => {
-            After::Retry
+        // Accounts: access denied, passwords to be changed, a locked account, a host that is not allowed, missing privileges.
+        1044 | 1045 | 1698 | 1820 | 1862 | 3118 | 1130 | 1142 | 1143 | 1227 => After::Halt,
+        // How to sign in: a protocol or a plugin that is not known, and TLS, which is asked for.
+        1251 | 1524 | 3159 => After::Halt,
+        // The server cannot do what is asked: syntax, variables, functions, and no binary log.
+        1064 | 1193 | 1235 | 1305 | 1381 => After::Halt,
+        // 1236, ER_SOURCE_FATAL_ERROR_READING_BINLOG, is also "purged", which is told apart before.
+        _ => After::Retry,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(code: u16) -> After {
+        let error = mysql::error::MySqlError { state: "HY000".into(), message: String::new(), code };
+        ReplicateError::Source(mysql::Error::MySqlError(error)).after()
+    }
+
+    #[test]
+    fn only_what_stays_wrong_halts() {
+        for code in [1040, 1053, 1129, 1203, 1205, 1213, 1226, 1236, 1290, 1836, 3032, 3168, 4031, 9999] {
+            assert_eq!(after(code), After::Retry, "{code}");
         }
-        // ER_SOURCE_FATAL_ERROR_READING_BINLOG: also "purged", which is told apart before.
-        1236 => After::Retry,
-        _ => After::Halt,
+        for code in [1045, 1130, 1142, 1227, 1064, 1193, 1524, 3159] {
+            assert_eq!(after(code), After::Halt, "{code}");
+        }
     }
 }

@@ -214,6 +214,7 @@ impl Attachment {
             version: 0,
             can_log_cascades: false,
             logs_cascades: false,
+            may_have_triggers: false,
             number: config.number,
             server_id: config.server_id,
             patterns: config.patterns,

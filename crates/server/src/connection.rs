@@ -10,6 +10,7 @@ mod dump;
 mod sign_in;
 
 use std::future::{Future, poll_fn};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::{Datum, SqlType};
 use foldhash::HashMap;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::account::Account;
 use crate::auth::accounts::ClientHost;
@@ -114,7 +116,12 @@ pub(crate) async fn serve<F: SessionFactory>(
     };
     match signed_in {
         Ok(Some(mut connection)) => {
-            if let Err(error) = connection.run().await {
+            let ran = match connection.behind.is_some() {
+                false => connection.run().await,
+                // In a box, so that connections without a front pay nothing for it.
+                true => Box::pin(connection.run_behind()).await,
+            };
+            if let Err(error) = ran {
                 tracing::debug!(connection = id, %error, "connection ended");
             }
         }
@@ -128,84 +135,94 @@ impl<F: SessionFactory> Connection<F> {
         let interrupt = self.registration.interrupt.clone();
         // One wait for the whole connection: statements do not begin it anew.
         let mut ended = pin!(ended(&interrupt));
-        let mut replaced = self.behind.as_ref().map(|behind| behind.replaced());
-        loop {
-            self.registration.sleep();
-            if self.shared.registry.is_stopping() {
-                return self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await;
+        while let Some(packet) = self.next_command(ended.as_mut(), None).await? {
+            let next = self.handle(packet).await?;
+            if next == Next::Close || self.registration.is_cut_off() {
+                break;
             }
-            let Self { wire, behind, .. } = self;
-            let command = tokio::select! {
-                biased;
-                // What is sent to the source now would be answered from the past.
-                () = behind::replaced(replaced.as_mut()) => {
-                    self.wire.out.set_sequence(1);
-                    return self.say_goodbye(behind::has_replaced()).await;
-                }
-                command = wire.command() => Some(command),
-                () = &mut ended => None,
-                () = behind::unasked(behind.as_deref_mut()) => return self.pass_unasked().await,
-            };
-            // A command that comes together with the KILL of its connection is too late.
-            let command = command.filter(|_| interrupt.get() != Some(Interruption::Connection));
-            let Some(command) = command else {
-                // The client reads it as the reply to what it sends next.
+            let timeouts = self.session.timeouts();
+            if timeouts != self.timeouts {
+                self.timeouts = timeouts;
+                self.registration.set_timeouts(timeouts);
+            }
+            if !self.flush_reply(ended.as_mut()).await? {
+                break;
+            }
+            self.wire.rest();
+        }
+        Ok(())
+    }
+
+    /// Waits for the next command; `None` if the connection ends instead, and the client has been told what it is to be told.
+    async fn next_command(
+        &mut self,
+        ended: Pin<&mut impl Future<Output = ()>>,
+        replaced: Option<&mut watch::Receiver<bool>>,
+    ) -> Result<Option<Range<usize>>, WireError> {
+        self.registration.sleep();
+        if self.shared.registry.is_stopping() {
+            self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await?;
+            return Ok(None);
+        }
+        let Self { wire, behind, .. } = self;
+        let command = tokio::select! {
+            biased;
+            // What is sent to the source now would be answered from the past.
+            () = behind::replaced(replaced) => {
                 self.wire.out.set_sequence(1);
-                if self.shared.registry.is_stopping() {
-                    return self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await;
-                }
-                if self.registration.has_timed_out() {
-                    return self.say_goodbye(ErrorCode::CLIENT_INTERACTION_TIMEOUT.with(&[])).await;
-                }
-                // Who was killed is told by the end of the connection, as by MySQL.
-                return Ok(());
-            };
-            match command {
-                Ok(packet) => {
-                    interrupt.begin_statement();
-                    let next = match self.behind.is_some() {
-                        false => self.handle(packet).await?,
-                        // In a box, so that connections without a front pay nothing for it.
-                        true => Box::pin(self.handle_behind(packet)).await?,
-                    };
-                    if next == Next::Close {
-                        return Ok(());
-                    }
-                    if self.registration.is_cut_off() {
-                        return Ok(());
-                    }
-                    let timeouts = self.session.timeouts();
-                    // The source has timeouts of its own.
-                    if timeouts != self.timeouts && self.behind.is_none() {
-                        self.timeouts = timeouts;
-                        self.registration.set_timeouts(timeouts);
-                    }
-                    tokio::select! {
-                        biased;
-                        flushed = self.wire.flush() => flushed?,
-                        () = &mut ended => return Ok(()),
-                    }
-                    self.wire.rest();
-                }
-                Err(WireError::Closed) => return Ok(()),
-                Err(WireError::OutOfOrder) => {
-                    return self.say_goodbye(ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[])).await;
-                }
-                Err(WireError::TooLarge) => {
-                    self.wire.forget_input();
-                    self.say_goodbye(ErrorCode::NET_PACKET_TOO_LARGE.with(&[])).await?;
-                    self.wire.linger(LINGER).await;
-                    return Ok(());
-                }
-                Err(WireError::OutOfMemory) => {
-                    self.wire.forget_input();
-                    let message = "The server has no memory for so large a packet at the moment";
-                    self.say_goodbye(ErrorCode::OUT_OF_RESOURCES.because(message)).await?;
-                    self.wire.linger(LINGER).await;
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
+                self.say_goodbye(behind::has_replaced()).await?;
+                return Ok(None);
             }
+            command = wire.command() => Some(command),
+            () = ended => None,
+            () = behind::unasked(behind.as_deref_mut()) => {
+                self.pass_unasked().await?;
+                return Ok(None);
+            }
+        };
+        // A command that comes together with the KILL of its connection is too late.
+        let is_killed = self.registration.interrupt.get() == Some(Interruption::Connection);
+        let command = command.filter(|_| !is_killed);
+        let Some(command) = command else {
+            // The client reads it as the reply to what it sends next.
+            self.wire.out.set_sequence(1);
+            if self.shared.registry.is_stopping() {
+                self.say_goodbye(ErrorCode::SERVER_SHUTDOWN.with(&[])).await?;
+            } else if self.registration.has_timed_out() {
+                self.say_goodbye(ErrorCode::CLIENT_INTERACTION_TIMEOUT.with(&[])).await?;
+            }
+            // Who was killed is told by the end of the connection, as by MySQL.
+            return Ok(None);
+        };
+        let refusal = match command {
+            Ok(packet) => {
+                self.registration.interrupt.begin_statement();
+                return Ok(Some(packet));
+            }
+            Err(WireError::Closed) => return Ok(None),
+            Err(WireError::OutOfOrder) => {
+                self.say_goodbye(ErrorCode::NET_PACKETS_OUT_OF_ORDER.with(&[])).await?;
+                return Ok(None);
+            }
+            Err(WireError::TooLarge) => ErrorCode::NET_PACKET_TOO_LARGE.with(&[]),
+            Err(WireError::OutOfMemory) => {
+                let message = "The server has no memory for so large a packet at the moment";
+                ErrorCode::OUT_OF_RESOURCES.because(message)
+            }
+            Err(error) => return Err(error),
+        };
+        self.wire.forget_input();
+        self.say_goodbye(refusal).await?;
+        self.wire.linger(LINGER).await;
+        Ok(None)
+    }
+
+    /// Writes what is left of a reply; false if the connection ends instead.
+    async fn flush_reply(&mut self, ended: Pin<&mut impl Future<Output = ()>>) -> Result<bool, WireError> {
+        tokio::select! {
+            biased;
+            flushed = self.wire.flush() => flushed.map(|()| true),
+            () = ended => Ok(false),
         }
     }
 

@@ -25,12 +25,14 @@
 
 pub(crate) mod costs;
 pub(crate) mod dialect;
+pub(crate) mod effects;
 pub(crate) mod exchange;
 pub(crate) mod framer;
 pub(crate) mod login;
 pub(crate) mod peers;
 pub(crate) mod secure;
 pub(crate) mod shape;
+pub(crate) mod shapes;
 pub(crate) mod upstream;
 pub(crate) mod view;
 
@@ -51,7 +53,7 @@ use costs::Costs;
 pub use peers::PeerAccount;
 use peers::Peers;
 pub use secure::SourceTls;
-use shape::Shapes;
+use shapes::Shapes;
 
 use crate::files::FileError;
 

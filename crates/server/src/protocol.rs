@@ -11,10 +11,12 @@ pub mod column;
 pub mod command;
 pub mod handshake;
 pub mod params;
+pub mod plugins;
 pub mod read;
 pub mod reply;
 pub mod rows;
 pub mod sql_text;
+pub mod status;
 pub mod text;
 pub mod write;
 

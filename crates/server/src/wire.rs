@@ -62,9 +62,9 @@ impl Input {
         Self { buf: vec![0; INPUT_SIZE], start: 0, end: 0, exact: false, account: Account::default() }
     }
 
-    /// Gives back what a large packet took, if nothing is left to be taken.
-    fn rest(&mut self) {
-        if self.start == self.end && self.buf.len() > KEPT {
+    /// Gives back what a large packet took, if nothing is left to be taken. Smaller buffers than `kept` stay.
+    fn rest(&mut self, kept: usize) {
+        if self.start == self.end && self.buf.len() > kept {
             self.buf = vec![0; INPUT_SIZE];
             (self.start, self.end) = (0, 0);
             self.account.shrink(self.buf.capacity());
@@ -114,7 +114,7 @@ impl Input {
         sequence: &mut u8,
         max: usize,
     ) -> Result<Range<usize>, WireError> {
-        self.rest();
+        self.rest(KEPT);
         let mut joined = 0;
         loop {
             self.need(line, joined + HEADER, joined == 0).await?;
@@ -230,16 +230,30 @@ impl Wire {
 
     /// Between two commands, buffers that grew are given back.
     pub fn rest(&mut self) {
-        self.out.rest(KEPT);
+        self.rest_above(KEPT);
+    }
+
+    /// As [`Self::rest`], of a connection that is about to pass on as much again: the next reply is read and written at once.
+    pub fn rest_for_now(&mut self) {
+        self.rest_above(2 * RELAYED);
+    }
+
+    fn rest_above(&mut self, kept: usize) {
+        self.out.rest(kept);
         self.account.shrink(self.out.capacity());
-        self.input.rest();
+        self.input.rest(kept);
+    }
+
+    /// Whether [`Self::rest`] would give something back.
+    pub fn is_large(&self) -> bool {
+        self.out.capacity() > KEPT || self.input.buf.len() > KEPT
     }
 
     /// Drops what a client has sent of a packet that is refused.
     pub fn forget_input(&mut self) {
         let input = &mut self.input;
         (input.start, input.end) = (0, 0);
-        input.rest();
+        input.rest(KEPT);
     }
 
     /// Whether nobody else can read what is said: under TLS, or on a Unix socket.
@@ -273,6 +287,14 @@ impl Wire {
     /// Reads bytes, whatever packets they belong to; they are left to be taken.
     pub async fn more(&mut self) -> Result<(), WireError> {
         self.input.more(&self.line).await
+    }
+
+    /// Returns when something of the next packet is there. Whoever is tired of waiting may drop it.
+    ///
+    /// # Errors
+    /// As those of [`Self::command`], which finds them as well.
+    pub async fn begun(&mut self) -> Result<(), WireError> {
+        self.input.need(&self.line, 1, true).await
     }
 
     /// Like [`Self::exchange`], for the packet that may ask for TLS.

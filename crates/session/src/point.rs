@@ -111,6 +111,8 @@ impl Session {
         key.extend_from_slice(&settings.time_zone.id().to_le_bytes());
         key.push(settings.div_precision_increment);
         key.push(settings.dialect as u8);
+        // Views are bound that are refused otherwise.
+        key.push(u8::from(self.is_on_behalf()));
         // Their lengths are types of results.
         key.push(settings.locale.longest_day_name() as u8);
         key.push(settings.locale.longest_month_name() as u8);

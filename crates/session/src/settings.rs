@@ -46,6 +46,8 @@ pub(super) struct Settings {
     pub utf8mb4_collation: Collation,
     /// Whose answers are given.
     pub dialect: Dialect,
+    /// A front runs queries of its clients here: their sessions are elsewhere.
+    pub on_behalf: bool,
     /// Of databases that say nothing else.
     pub server_collation: Collation,
     pub div_precision_increment: u8,
@@ -120,6 +122,7 @@ impl Settings {
             connection_collation: Collation::DEFAULT,
             utf8mb4_collation: Collation::DEFAULT,
             dialect: Dialect::MySql,
+            on_behalf: false,
             server_collation: Collation::DEFAULT,
             div_precision_increment: 4,
             default_week_format: 0,

@@ -234,6 +234,11 @@ impl Session {
         Ok(session)
     }
 
+    /// Whether its queries are those of a session of the server that this one follows.
+    pub(super) fn is_on_behalf(&self) -> bool {
+        self.is_behind_front || self.settings.on_behalf
+    }
+
     /// Tells functions what the account may do now.
     pub(super) fn note_rights(&self) {
         let held = |any: Privileges| self.access.is_embedded() || self.access.global().intersects(any);

@@ -73,6 +73,10 @@ impl CatalogView for View<'_> {
         typer
     }
 
+    fn is_on_behalf(&self) -> bool {
+        self.session.is_on_behalf()
+    }
+
     fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError> {
         let connection = self.session.settings.connection_collation;
         let position = variables::find(&name.to_lowercase())?;

@@ -19,7 +19,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-use crate::parse::ast::{Ident, ObjectName, VariableScope};
+use crate::parse::ast::{Ident, ObjectName, Query, VariableScope};
 use crate::parse::statement::{
     GetDiagnostics, InsertSource, LoadTarget, PrepareSource, PurgeLogs, SelectInto, SetItem, ShowFilter,
     Statement, StatementKind,
@@ -50,7 +50,7 @@ pub struct StatementFacts {
     pub names_own_variable: bool,
     /// It calls a function that is none of MySQL's own: what that does is not in the text.
     pub calls_unknown: bool,
-    /// It calls VERSION(), which tells of the server.
+    /// It calls VERSION() or ICU_VERSION(), which tell of the server.
     pub asks_version: bool,
     /// It waits by itself: SLEEP().
     pub waits: bool,
@@ -194,6 +194,31 @@ impl StatementFacts {
         facts
     }
 
+    /// Of a query that is a statement of its own, or stands for a view.
+    pub fn of_query(query: &Query) -> Self {
+        let mut facts = Self { class: StatementClass::Query, deterministic: true, ..Self::default() };
+        facts.changes.add(SessionState::FOUND_ROWS);
+        Reader::new(&mut facts).query(query);
+        facts
+    }
+
+    /// Why a session with the same settings, on a server with the same rows, may answer a query otherwise; `None` if it may not.
+    pub fn why_of_session(&self) -> Option<&'static str> {
+        use SessionState as S;
+        let needs = |state| self.needs.intersects(state);
+        Some(match () {
+            () if needs(S::USER_VARIABLES) => "it reads user variables",
+            () if needs(S::VARIABLES) => "it reads system variables",
+            () if needs(S::LAST_INSERT_ID) => "it reads LAST_INSERT_ID()",
+            () if needs(S::FOUND_ROWS | S::ROW_COUNT | S::CONDITIONS) => "it asks for the statement before",
+            () if needs(S::NAMED_LOCKS) => "it asks for locks",
+            () if needs(S::IDENTITY) => "it asks who is connected",
+            () if self.asks_version => "it asks for the server's version",
+            () if !self.deterministic => "it calls functions that do not give the same twice",
+            () => return None,
+        })
+    }
+
     /// Whether it leaves tables, session and server as they are, and locks nothing.
     pub fn reads_only(&self) -> bool {
         matches!(self.class, StatementClass::Query | StatementClass::Information)
@@ -235,10 +260,7 @@ impl StatementFacts {
         match kind {
             K::Empty | K::Comment | K::Refused(_) | K::Unsupported(_) => {}
             K::RefusedPartitions { table, .. } => self.change(table),
-            K::Query(query) => {
-                self.changes.add(S::FOUND_ROWS);
-                Reader::new(self).query(query);
-            }
+            K::Query(query) => *self = Self::of_query(query),
             K::SelectInto { query, into } => {
                 self.changes.add(S::FOUND_ROWS);
                 Reader::new(self).query(query);

@@ -23,7 +23,7 @@ mod transaction;
 pub use codec::{ReadError, TableCodec};
 pub use compressed::decompressed;
 pub use payload::each_event;
-pub use query::{Query, SessionOfQuery};
+pub use query::{Query, SessionOfQuery, sql_mode_bits};
 pub use rows::{Change, Image, RowsEvent};
 pub use table_map::{TableMap, column};
 pub use transaction::{Begins, Shape, begins, begins_anonymous, begins_in_domain};

@@ -34,30 +34,52 @@ pub struct SessionOfQuery {
     pub has_unknown: bool,
 }
 
+/// MySQL's bits of sql_mode that change how a statement reads.
+pub mod sql_mode_bits {
+    pub const PIPES_AS_CONCAT: u64 = 1 << 1;
+    pub const ANSI_QUOTES: u64 = 1 << 2;
+    pub const IGNORE_SPACE: u64 = 1 << 3;
+    pub const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+    pub const HIGH_NOT_PRECEDENCE: u64 = 1 << 29;
+    pub const READING: u64 =
+        PIPES_AS_CONCAT | ANSI_QUOTES | IGNORE_SPACE | NO_BACKSLASH_ESCAPES | HIGH_NOT_PRECEDENCE;
+}
+
 /// The names of MySQL's bits of sql_mode, but for those that stand for others.
 const SQL_MODES: [(u64, &str); 19] = [
     (1 << 0, "REAL_AS_FLOAT"),
-    (1 << 1, "PIPES_AS_CONCAT"),
-    (1 << 2, "ANSI_QUOTES"),
-    (1 << 3, "IGNORE_SPACE"),
+    (sql_mode_bits::PIPES_AS_CONCAT, "PIPES_AS_CONCAT"),
+    (sql_mode_bits::ANSI_QUOTES, "ANSI_QUOTES"),
+    (sql_mode_bits::IGNORE_SPACE, "IGNORE_SPACE"),
     (1 << 5, "ONLY_FULL_GROUP_BY"),
     (1 << 6, "NO_UNSIGNED_SUBTRACTION"),
     (1 << 7, "NO_DIR_IN_CREATE"),
     (1 << 19, "NO_AUTO_VALUE_ON_ZERO"),
-    (1 << 20, "NO_BACKSLASH_ESCAPES"),
+    (sql_mode_bits::NO_BACKSLASH_ESCAPES, "NO_BACKSLASH_ESCAPES"),
     (1 << 21, "STRICT_TRANS_TABLES"),
     (1 << 22, "STRICT_ALL_TABLES"),
     (1 << 23, "NO_ZERO_IN_DATE"),
     (1 << 24, "NO_ZERO_DATE"),
     (1 << 25, "ALLOW_INVALID_DATES"),
     (1 << 26, "ERROR_FOR_DIVISION_BY_ZERO"),
-    (1 << 29, "HIGH_NOT_PRECEDENCE"),
+    (sql_mode_bits::HIGH_NOT_PRECEDENCE, "HIGH_NOT_PRECEDENCE"),
     (1 << 30, "NO_ENGINE_SUBSTITUTION"),
     (1 << 31, "PAD_CHAR_TO_FULL_LENGTH"),
     (1 << 32, "TIME_TRUNCATE_FRACTIONAL"),
 ];
 
 impl SessionOfQuery {
+    /// What of it decides about a statement that is about databases, which have neither columns nor rows: how it reads, and collations.
+    pub fn of_database(&self) -> Self {
+        Self {
+            sql_mode: self.sql_mode.map(|bits| bits & sql_mode_bits::READING),
+            time_zone: None,
+            auto_increment: None,
+            began_us: None,
+            ..self.clone()
+        }
+    }
+
     /// The value of `sql_mode`, as SET takes it.
     pub fn sql_mode_names(&self) -> String {
         let bits = self.sql_mode.unwrap_or(0);
@@ -158,4 +180,23 @@ fn session(mut bytes: Bytes<'_>, began: u32) -> Result<SessionOfQuery> {
         }
     }
     Ok(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_needs_no_modes_of_values() {
+        let session = SessionOfQuery {
+            sql_mode: Some(1 << 25 | 1 << 31 | sql_mode_bits::ANSI_QUOTES),
+            time_zone: Some("Nowhere/Land".into()),
+            collations: Some([8, 8, 8]),
+            ..SessionOfQuery::default()
+        };
+        assert_eq!(session.sql_mode_names(), "ANSI_QUOTES,ALLOW_INVALID_DATES,PAD_CHAR_TO_FULL_LENGTH");
+        let of_database = session.of_database();
+        assert_eq!(of_database.sql_mode_names(), "ANSI_QUOTES");
+        assert_eq!((of_database.time_zone, of_database.collations), (None, Some([8, 8, 8])));
+    }
 }

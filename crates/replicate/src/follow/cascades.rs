@@ -140,11 +140,13 @@ impl Follower {
         false
     }
 
-    /// Tables whose rows change with those of this one.
+    /// Tables whose rows change with those of this one, where the log does not say it.
     pub(super) fn children_of(&self, name: &TableName) -> Vec<TableName> {
-        if self.logs_cascades {
-            return Vec::new();
-        }
+        if self.logs_cascades { Vec::new() } else { self.cascading_children(name) }
+    }
+
+    /// Tables whose rows change with those of this one.
+    pub(super) fn cascading_children(&self, name: &TableName) -> Vec<TableName> {
         let catalog = self.engine.catalog();
         let is_child = |table: &&Arc<TableHandle>| {
             parents(&table.def).any(|parent| parent == *name)

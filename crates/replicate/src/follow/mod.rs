@@ -18,9 +18,11 @@
 mod acks;
 mod cascades;
 mod copied;
+mod maps;
 mod rows;
 mod statements;
 mod tables;
+mod unlogged;
 mod words;
 
 pub use rows::has_text_of;
@@ -135,6 +137,8 @@ pub struct Follower {
     /// What foreign keys change is in its log: in what it writes now, and in what comes.
     pub can_log_cascades: bool,
     pub logs_cascades: bool,
+    /// The source has triggers, or may have: statements change more than they name.
+    pub may_have_triggers: bool,
     /// The engine's number of the source.
     pub number: u32,
     pub server_id: u32,
@@ -419,6 +423,8 @@ impl Follower {
         self.flavor = conn.flavor;
         self.version = conn.version.0.unwrap_or_default();
         self.can_log_cascades = source::logs_cascades(conn)?;
+        // One that is gone may have been there when what comes was written.
+        self.may_have_triggers |= source::may_have_triggers(conn)?;
         self.logs_cascades = self.can_log_cascades;
         Ok(())
     }
@@ -507,6 +513,7 @@ impl Follower {
                     self.watch.received(gtid.as_ref(), &place);
                     self.run.open = Some(Open { gtid, place, committed_us, shape });
                     self.run.touched.clear();
+                    self.run.forget_maps();
                 }
                 Some(FromStream::Event { kind, began, body }) => self.event(kind, began, &body)?,
                 None => {}
@@ -554,7 +561,7 @@ impl Follower {
 
     fn event(&mut self, event_kind: u8, began: u32, body: &[u8]) -> Result<()> {
         match event_kind {
-            kind::TABLE_MAP => self.table_map(body),
+            kind::TABLE_MAP => self.run.map_table(body),
             kind::WRITE_ROWS..=kind::DELETE_ROWS
             | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1
             | kind::PARTIAL_UPDATE_ROWS => self.row_event(event_kind, body),
@@ -586,20 +593,6 @@ impl Follower {
                 self.state.executed
             ))),
         }
-    }
-
-    fn table_map(&mut self, body: &[u8]) -> Result<()> {
-        let map = TableMap::read(body)?;
-        if self.run.maps.get(&map.table_id).is_some_and(|known| known.body == body) {
-            return Ok(());
-        }
-        const MOST: usize = 4096;
-        if self.run.maps.len() >= MOST {
-            self.run.maps.clear();
-        }
-        let name = TableName { database: map.database.clone(), table: map.table.clone() };
-        self.run.maps.insert(map.table_id, Mapped { body: body.to_vec(), map, name, target: None });
-        Ok(())
     }
 
     /// What a table of the stream is here.

@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use avocet_sql::facts::{StatementClass, StatementFacts, TableUse};
+use avocet_sql::parse::outline::first_words;
 use avocet_sql::parse::{self, StatementKind};
 use avocet_types::collation::Charset;
 use avocet_types::{Collation, SqlMode};
 
-use super::words::{by_words, first_words, gives_other_values, xa_id};
+use super::words::{by_words, gives_other_values, xa_id};
 use super::{Follower, Open};
-use crate::binlog::{Query, Shape};
+use crate::binlog::{Query, Shape, sql_mode_bits};
 use crate::error::{ReplicateError, Result};
 use crate::source::{Flavor, mariadb};
 use crate::state::{Pending, TableName};
@@ -30,8 +31,18 @@ pub enum Asked {
     },
     /// A database that was dropped, if there was one, and made anew.
     Replaced(String),
-    /// Rows, by a statement: not by row events.
-    Rows(Vec<TableName>),
+    /// Rows, by a statement: not by row events. It may call stored functions, which change others.
+    Rows {
+        tables: Vec<TableName>,
+        calls_unknown: bool,
+    },
+    /// A table that a query fills, by a statement: its rows are not in the log.
+    Filled {
+        table: TableName,
+        calls_unknown: bool,
+    },
+    /// A trigger, of which there are none here.
+    Trigger,
     NotUnderstood(String),
 }
 
@@ -98,14 +109,21 @@ impl Follower {
                 let defined = Defined { tables, databases, looked_at, unlike };
                 self.define(&query, &text, &defined)
             }
-            Asked::Rows(tables) => {
-                const WHY: &str =
-                    "a session of the source has written a statement instead of its rows (binlog_format)";
-                for name in tables {
-                    if self.patterns.has_table(&name.database, &name.table) {
-                        self.set_aside_unseen(&name, WHY);
-                    }
+            Asked::Trigger => {
+                self.may_have_triggers = true;
+                self.end_statement()
+            }
+            Asked::Filled { table, calls_unknown } => {
+                if self.patterns.names_table(&table.database, &table.table) && self.claim(&table)? {
+                    self.set_aside_unseen(&table, "it was made by a query whose rows are not in the log");
                 }
+                if calls_unknown {
+                    self.rows_are_unlogged(&[], true)?;
+                }
+                self.end_statement()
+            }
+            Asked::Rows { tables, calls_unknown } => {
+                self.rows_are_unlogged(&tables, calls_unknown)?;
                 match self.shape() {
                     Shape::Single => self.end_transaction(),
                     // COMMIT or XID follows.
@@ -179,7 +197,10 @@ impl Follower {
             self.state.pending = Some(Pending { gtid, before: now });
             self.commit()?;
             let database = Some(query.database.as_str()).filter(|name| !name.is_empty());
-            let done = self.definitions.run(database, &query.session, text);
+            // A setting that is refused here sets tables aside, which a database alone cannot be.
+            let of_database = named.is_empty().then(|| query.session.of_database());
+            let session = of_database.as_ref().unwrap_or(&query.session);
+            let done = self.definitions.run(database, session, text);
             self.state.pending = None;
             self.forget_databases(databases);
             if let Err(error) = done {
@@ -316,20 +337,15 @@ fn text_of(query: &Query) -> Result<String> {
     })
 }
 
-/// MySQL's bits of sql_mode that change how a statement reads.
+/// The modes that change how a statement reads.
 fn sql_mode(bits: u64) -> SqlMode {
-    const PIPES_AS_CONCAT: u64 = 1 << 1;
-    const ANSI_QUOTES: u64 = 1 << 2;
-    const IGNORE_SPACE: u64 = 1 << 3;
-    const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
-    const HIGH_NOT_PRECEDENCE: u64 = 1 << 29;
     let mut mode = SqlMode::DEFAULT;
     for (bit, flag) in [
-        (PIPES_AS_CONCAT, SqlMode::PIPES_AS_CONCAT),
-        (ANSI_QUOTES, SqlMode::ANSI_QUOTES),
-        (IGNORE_SPACE, SqlMode::IGNORE_SPACE),
-        (NO_BACKSLASH_ESCAPES, SqlMode::NO_BACKSLASH_ESCAPES),
-        (HIGH_NOT_PRECEDENCE, SqlMode::HIGH_NOT_PRECEDENCE),
+        (sql_mode_bits::PIPES_AS_CONCAT, SqlMode::PIPES_AS_CONCAT),
+        (sql_mode_bits::ANSI_QUOTES, SqlMode::ANSI_QUOTES),
+        (sql_mode_bits::IGNORE_SPACE, SqlMode::IGNORE_SPACE),
+        (sql_mode_bits::NO_BACKSLASH_ESCAPES, SqlMode::NO_BACKSLASH_ESCAPES),
+        (sql_mode_bits::HIGH_NOT_PRECEDENCE, SqlMode::HIGH_NOT_PRECEDENCE),
     ] {
         if bits & bit != 0 {
             mode = mode.with(flag);
@@ -361,7 +377,16 @@ fn asked(text: &str, default: &str, mode: SqlMode, flavor: Flavor) -> Asked {
         StatementKind::Refused(error) => by_words(text, default, flavor, &error.message),
         StatementKind::DropTable { temporary: true, .. }
         | StatementKind::CreateTableLike { temporary: true, .. } => Asked::Nothing,
-        StatementKind::CreateTable(create) if create.temporary => Asked::Nothing,
+        StatementKind::CreateTable(create) if create.temporary => match facts.calls_unknown {
+            true => Asked::Rows { tables: Vec::new(), calls_unknown: true },
+            false => Asked::Nothing,
+        },
+        // Where its rows are row events, the log has no query.
+        StatementKind::CreateTable(create) if create.query.is_some() => {
+            let database = create.name.database.as_ref().map_or(default, |database| database.name.as_str());
+            let table = TableName { database: database.to_owned(), table: create.name.name.name.clone() };
+            Asked::Filled { table, calls_unknown: facts.calls_unknown }
+        }
         StatementKind::CreateDatabase { name, .. } | StatementKind::DropDatabase { name, .. } => {
             Asked::Definition { tables, databases: vec![name.name.clone()], looked_at: Vec::new() }
         }
@@ -389,7 +414,11 @@ fn asked(text: &str, default: &str, mode: SqlMode, flavor: Flavor) -> Asked {
             StatementClass::Definition => {
                 Asked::Definition { tables, databases: Vec::new(), looked_at: Vec::new() }
             }
-            StatementClass::Change => Asked::Rows(tables),
+            StatementClass::Change => Asked::Rows { tables, calls_unknown: facts.calls_unknown },
+            // A stored function that changes rows, by itself.
+            StatementClass::Query if facts.calls_unknown => {
+                Asked::Rows { tables: Vec::new(), calls_unknown: true }
+            }
             StatementClass::Account
             | StatementClass::Administration
             | StatementClass::Session
@@ -418,7 +447,13 @@ mod tests {
                     .into()
             }
             Asked::Replaced(database) => format!("replace {database}"),
-            Asked::Rows(tables) => format!("rows {}", names(&tables)),
+            Asked::Rows { tables, calls_unknown } => {
+                format!("rows {}{}", names(&tables), if calls_unknown { " and more" } else { "" })
+            }
+            Asked::Filled { table, calls_unknown } => {
+                format!("filled {table}{}", if calls_unknown { " and more" } else { "" })
+            }
+            Asked::Trigger => "trigger".into(),
             Asked::NotUnderstood(_) => "?".into(),
         }
     }
@@ -436,7 +471,7 @@ mod tests {
             ("CREATE PROCEDURE p() BEGIN UPDATE t SET a = 1; DELETE FROM u; END", "nothing"),
             (
                 "CREATE DEFINER=`a`@`%` TRIGGER r BEFORE INSERT ON t FOR EACH ROW BEGIN SET @a = 1; SET NEW.b = 2; END",
-                "nothing",
+                "trigger",
             ),
             ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM t", "nothing"),
             ("CREATE TABLE x.t LIKE u", "define x.t [] d.u"),
@@ -449,11 +484,18 @@ mod tests {
             ("CREATE DATABASE x", "define  [x]"),
             ("INSERT INTO t SELECT * FROM u", "rows d.t"),
             ("UPDATE t JOIN u ON t.a = u.a SET t.b = 1", "rows d.t"),
+            ("INSERT INTO t VALUES (f(1))", "rows d.t and more"),
+            ("SELECT `d`.`f`(1)", "rows  and more"),
+            ("DO f(1)", "rows  and more"),
+            ("CREATE TABLE x.t SELECT UUID() AS a FROM u", "filled x.t"),
+            ("CREATE TABLE IF NOT EXISTS t (a int) SELECT f(a) AS a FROM u", "filled d.t and more"),
+            ("CREATE TEMPORARY TABLE t SELECT a FROM u", "nothing"),
+            ("CREATE TEMPORARY TABLE t SELECT f(a) FROM u", "rows  and more"),
             ("CREATE USER u", "nothing"),
             ("GRANT ALL ON *.* TO u", "nothing"),
             (
                 "CREATE DEFINER=`root`@`localhost` TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET new.a = 1",
-                "nothing",
+                "trigger",
             ),
             ("CREATE DEFINER=`root`@`localhost` PROCEDURE p() BEGIN SELECT 1; SELECT 2; END", "nothing"),
             ("ANALYZE TABLE t", "nothing"),

@@ -72,6 +72,7 @@ pub fn by_words(text: &str, default: &str, flavor: Flavor, why: &str) -> Asked {
             };
         }
         "DATABASE" | "SCHEMA" => return not_understood(),
+        "TRIGGER" => return Asked::Trigger,
         _ => return Asked::Nothing,
     }
     let Some((name, next)) = words.name(words.behind_if(at)) else { return not_understood() };
@@ -246,17 +247,6 @@ fn tokens(text: &str) -> Vec<String> {
         }
     }
     tokens
-}
-
-/// The first words of a statement, in upper case, without comments before them.
-pub fn first_words(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&text[..text.len().min(64)]);
-    let mut rest = text.trim_start();
-    while let Some(comment) = rest.strip_prefix("/*").filter(|c| !c.starts_with('!')) {
-        rest = comment.split_once("*/").map_or("", |(_, rest)| rest.trim_start());
-    }
-    let words: Vec<String> = rest.split_whitespace().take(2).map(str::to_ascii_uppercase).collect();
-    words.join(" ")
 }
 
 /// The bytes of `XA COMMIT X'…',X'…',n`.

@@ -16,7 +16,7 @@ use crate::gtid::GtidSet;
 use crate::state::LogPlace;
 
 pub use check::{Finding, Report, Severity, check};
-pub use tables::{Definition, definition, logs_cascades, quoted, tables};
+pub use tables::{Definition, definition, is_table, logs_cascades, may_have_triggers, quoted, tables};
 
 /// The least version whose logs are understood: row metadata came with 8.0.1, row images and JSON as they are here with 8.0.
 pub const LEAST_VERSION: u32 = 80_001;

@@ -34,6 +34,31 @@ pub fn tables(conn: &mut Connection, patterns: &Patterns) -> Result<Vec<(TableNa
     Ok(wanted.map(|(database, table, kind)| (TableName { database, table }, kind == "VIEW")).collect())
 }
 
+/// Whether a name is one of a table, and not of a view or of nothing.
+///
+/// # Errors
+/// If the source cannot be asked.
+pub fn is_table(conn: &mut Connection, name: &TableName) -> Result<bool> {
+    let kind: Option<String> = conn.exec_first(
+        "SELECT CAST(TABLE_TYPE AS CHAR) FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?",
+        (&name.database, &name.table),
+    )?;
+    Ok(kind.is_some_and(|kind| !kind.ends_with("VIEW")))
+}
+
+/// Whether there are triggers, or some that this account does not see: they are shown to those who have the privilege TRIGGER.
+///
+/// # Errors
+/// If the source cannot be asked.
+pub fn may_have_triggers(conn: &mut Connection) -> Result<bool> {
+    let row: Option<(u64, u64)> = conn.query_first(
+        "SELECT (SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA <> 'sys'),
+                (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER'
+                 AND GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))",
+    )?;
+    Ok(row.is_none_or(|(triggers, sees_all)| triggers > 0 || sees_all == 0))
+}
+
 /// A table as it is now; `None` if there is none.
 pub fn definition(conn: &mut Connection, name: &TableName) -> Result<Option<Definition>> {
     let statement = format!("SHOW CREATE TABLE {}.{}", quoted(&name.database), quoted(&name.table));

@@ -7,6 +7,7 @@ use avocet_session::api::AccountName;
 use parking_lot::{Mutex, RwLock};
 
 use super::{native, sha2};
+use crate::protocol::plugins;
 use crate::tls::TlsPeer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,8 +19,8 @@ pub enum Plugin {
 impl Plugin {
     pub const fn name(self) -> &'static str {
         match self {
-            Self::CachingSha2 => "caching_sha2_password",
-            Self::Native => "mysql_native_password",
+            Self::CachingSha2 => plugins::CACHING_SHA2,
+            Self::Native => plugins::NATIVE,
         }
     }
 

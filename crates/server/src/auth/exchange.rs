@@ -28,12 +28,11 @@ use super::throttle::{Guesser, Throttle};
 use super::{Account, Accounts, Plugin, native, same_bytes, sha2};
 use crate::protocol::CapabilityFlags;
 use crate::protocol::handshake::{self, Salt};
+use crate::protocol::plugins::caching_sha2::{
+    FAST_AUTH_SUCCESS, PERFORM_FULL_AUTHENTICATION, REQUEST_PUBLIC_KEY,
+};
 use crate::tls::TlsPeer;
 use crate::wire::{Wire, WireError};
-
-const REQUEST_PUBLIC_KEY: &[u8] = &[2];
-const FAST_AUTH_SUCCESS: u8 = 3;
-const PERFORM_FULL_AUTHENTICATION: u8 = 4;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {

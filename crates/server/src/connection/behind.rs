@@ -10,33 +10,33 @@ mod statement;
 
 use std::future::{pending, poll_fn};
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use avocet_channel::{Interrupt, Interruption};
-use avocet_session::api::{SessionFactory, SqlSession, StatementId};
+use avocet_session::api::{SessionFactory, SqlSession, StatementId, Timeouts};
 use avocet_sql::parse::digest::Digest;
 use avocet_types::error::{ErrorCode, SqlError};
 use foldhash::HashMap;
 use tokio::sync::watch;
 
-use super::{Connection, Next};
+use super::{Connection, Next, ended};
 use crate::account::Account;
-use crate::auth::exchange::AuthError;
 use crate::front::Front;
 use crate::front::dialect::Dialect;
-use crate::front::exchange::{Exchange, Lost};
+use crate::front::effects::Effects;
 use crate::front::framer::Reply;
 use crate::front::peers::Peer;
-use crate::front::shape::Effects;
 use crate::front::upstream::Upstream;
 use crate::front::view::View;
 use crate::protocol::command::{self, Command};
-use crate::protocol::{Malformed, Reader, handshake};
+use crate::protocol::params::ParamType;
 use crate::registry::Activity;
 use crate::wire::WireError;
 
 use peer::Link;
-use prepared::Remote;
+use prepared::{Remote, size_of_text};
 pub(super) use sign_in::sign_in;
 
 /// The source's side of a connection.
@@ -50,7 +50,7 @@ pub(super) struct Behind {
     user: String,
     /// What the client has prepared, by the source's numbers.
     statements: HashMap<u32, Remote>,
-    /// Bytes of their texts, counted.
+    /// Bytes of their texts and digests, counted.
     texts: usize,
     account: Account,
     /// The client's sessions on peers.
@@ -61,6 +61,7 @@ pub(super) struct Behind {
     /// Used again for each statement.
     digest: Digest,
     key: Vec<u8>,
+    types: Vec<ParamType>,
 }
 
 impl Drop for Behind {
@@ -73,6 +74,21 @@ impl Behind {
     pub fn replaced(&self) -> watch::Receiver<bool> {
         self.front.source.replaced()
     }
+
+    /// Ready when the source ends the client's session while somebody else works for the client. It does not do so because nothing is
+    /// asked of it meanwhile: a session with a query is not idle, wherever that runs.
+    async fn source_gone(&mut self) {
+        let every = self.ping_every();
+        self.upstream.stay(every).await;
+    }
+
+    fn ping_every(&self) -> Duration {
+        /// A source with the longest `wait_timeout` may have a firewall before it.
+        const MOST: Duration = Duration::from_secs(30);
+        const LEAST: Duration = Duration::from_millis(100);
+        let idle = self.view.applied.as_ref().map_or(Timeouts::default().idle, |settings| settings.idle);
+        (idle / 3).clamp(LEAST, MOST)
+    }
 }
 
 /// Clients take it for a server that is restarted, and connect again.
@@ -84,10 +100,7 @@ pub(super) fn has_replaced() -> SqlError {
 /// Ready when the source says something that nobody has asked for: that it has closed the connection, mostly.
 pub(super) async fn unasked(behind: Option<&mut Behind>) {
     match behind {
-        Some(behind) => {
-            // What is wrong with it shows when it is read.
-            let _ = behind.upstream.wire.more().await;
-        }
+        Some(behind) => behind.upstream.unasked().await,
         None => pending().await,
     }
 }
@@ -118,8 +131,51 @@ impl<F: SessionFactory> Connection<F> {
         Ok(())
     }
 
+    /// Serves a client that came through a front until it leaves.
+    pub(super) async fn run_behind(&mut self) -> Result<(), WireError> {
+        let interrupt = self.registration.interrupt.clone();
+        let mut ended = pin!(ended(&interrupt));
+        let mut replaced = self.behind.as_ref().map(|behind| behind.replaced());
+        while let Some(packet) = self.next_command(ended.as_mut(), replaced.as_mut()).await? {
+            let next = self.handle_behind(packet).await?;
+            if next == Next::Close || self.registration.is_cut_off() {
+                break;
+            }
+            if !self.flush_reply(ended.as_mut()).await? {
+                break;
+            }
+            self.wire.rest_for_now();
+            if self.has_large_buffers() {
+                self.rest_when_calm().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether buffers have grown that what is passed on goes through.
+    fn has_large_buffers(&self) -> bool {
+        let Some(behind) = &self.behind else { return false };
+        let links = &behind.links;
+        self.wire.is_large() || behind.upstream.wire.is_large() || links.iter().any(Link::is_large)
+    }
+
+    /// Gives large buffers back if the client asks for nothing for a while.
+    async fn rest_when_calm(&mut self) {
+        const AFTER: Duration = Duration::from_secs(1);
+        self.registration.sleep();
+        // What is wrong with the connection shows when the command is read.
+        if tokio::time::timeout(AFTER, self.wire.begun()).await.is_ok() {
+            return;
+        }
+        self.wire.rest();
+        if let Some(behind) = &mut self.behind {
+            behind.upstream.wire.rest();
+            behind.links.iter_mut().for_each(Link::rest);
+        }
+    }
+
     /// Runs one command, here or on the source, and leaves what is left of its reply in the write buffer.
-    pub(super) async fn handle_behind(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
+    async fn handle_behind(&mut self, packet: Range<usize>) -> Result<Next, WireError> {
         let Some(mut behind) = self.behind.take() else { return Ok(Next::Close) };
         let (interrupt, line) = (self.registration.interrupt.clone(), self.wire.line.clone());
         // Wherever it waits for the source, which may stand still: a KILL and a client that leaves end it.
@@ -182,7 +238,7 @@ impl<F: SessionFactory> Connection<F> {
                 behind.view.reset();
                 return Ok(next);
             }
-            Command::ChangeUser(_) => return self.change_user_with(behind, packet).await,
+            Command::ChangeUser(_) => return Box::pin(self.change_user_with(behind, packet)).await,
             Command::Statistics | Command::Ping | Command::Debug | Command::SetOption { .. } => {}
             Command::RegisterReplica { .. }
             | Command::Dump { .. }
@@ -198,7 +254,7 @@ impl<F: SessionFactory> Connection<F> {
     /// What the session here prepared for the client goes with the client's own.
     fn forget_statement(&mut self, behind: &mut Behind, id: u32) {
         if let Some(remote) = behind.statements.remove(&id) {
-            behind.texts -= remote.text.len();
+            behind.texts -= size_of_text(&remote.text);
             behind.account.shrink(behind.texts);
         }
         behind.links.iter_mut().for_each(|link| link.forget(id));
@@ -224,55 +280,5 @@ impl<F: SessionFactory> Connection<F> {
             message: "Lost connection to MySQL server during query".into(),
         });
         Next::Close
-    }
-
-    /// Becomes another user, if the source lets it. A client that fails to is disconnected.
-    async fn change_user_with(
-        &mut self,
-        behind: &mut Behind,
-        packet: Range<usize>,
-    ) -> Result<Next, WireError> {
-        self.begin(Activity::Connect, b"");
-        match self.try_change_user_with(behind, packet).await {
-            Ok(()) => Ok(Next::Continue),
-            Err(AuthError::Denied(error)) => {
-                self.reply_error(&error);
-                self.wire.flush().await?;
-                Ok(Next::Close)
-            }
-            Err(AuthError::Wire(error)) => Err(error),
-        }
-    }
-
-    async fn try_change_user_with(
-        &mut self,
-        behind: &mut Behind,
-        packet: Range<usize>,
-    ) -> Result<(), AuthError> {
-        let bad = |_: Malformed| ErrorCode::UNKNOWN_COM_ERROR.with(&[]);
-        let payload = self.wire.input.slice(packet);
-        let reader = Reader::new(&payload[1..]);
-        let (login, _) = handshake::change_user(reader, self.capabilities).map_err(bad)?;
-        let user = String::from_utf8_lossy(login.user).into_owned();
-        let plugin = login.plugin.unwrap_or_default().to_vec();
-        behind.upstream.send(payload).await?;
-        let mut exchange =
-            Exchange { client: &mut self.wire, source: &mut behind.upstream.wire, plugin, salt: self.salt };
-        let ok = exchange.run().await.map_err(|error| match error {
-            Lost::Client(error) => AuthError::Wire(error),
-            Lost::Source(error) => {
-                let (host, port) = behind.front.source.address();
-                crate::front::exchange::unreachable((host, port), &error).into()
-            }
-            Lost::Denied(error) => error.into(),
-        })?;
-        self.salt = exchange.salt;
-        self.session.reset().await;
-        self.forget_statements(behind);
-        behind.view.reset();
-        self.registration.signed_in(&user, &self.info.account, None);
-        behind.user = user;
-        self.wire.out.packet(&ok);
-        Ok(())
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! It is kept by account and roles, default database and digest, for a while: literals change costs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -52,6 +52,12 @@ impl Costs {
         let kept = self.kept.read();
         let known = kept.get(key)?;
         (known.since.elapsed() < KEPT).then(|| known.clone())
+    }
+
+    /// Whether a query is known to cost less than this. Asked for each statement that is passed on.
+    pub fn is_below(&self, key: &[u8], least: f64) -> bool {
+        let kept = self.kept.read();
+        kept.get(key).is_some_and(|known| known.cost < least && known.since.elapsed() < KEPT)
     }
 
     pub fn put(&self, key: &[u8], cost: f64) {
@@ -224,10 +230,13 @@ mod tests {
             reads_committed: false,
             set: String::new(),
             clock_is_set: false,
+            idle: Duration::from_secs(28_800),
+            write: Duration::from_secs(60),
         };
         Costs::key(&session, b"SELECT ?", &mut key);
         costs.put(&key, 12.0);
         assert_eq!(costs.get(&key).map(|known| known.cost), Some(12.0));
+        assert!(costs.is_below(&key, 12.5) && !costs.is_below(&key, 12.0) && !costs.is_below(b"other", 12.5));
         costs.refuse(&key, "it is not supported");
         assert!(costs.get(&key).is_some_and(|known| known.refused.is_some()));
         costs.measured(&key, Duration::from_millis(100));

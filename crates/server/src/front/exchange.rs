@@ -25,17 +25,14 @@ use super::dialect::{Dialect, dialect_of};
 use super::secure;
 use super::upstream::{Upstream, read_error};
 use crate::protocol::handshake::{self, ClientHello, Greeting, SERVER_CAPABILITIES, Salt};
-use crate::protocol::{CapabilityFlags, Malformed, Reader};
+use crate::protocol::plugins::caching_sha2::{
+    FAST_AUTH_SUCCESS, PERFORM_FULL_AUTHENTICATION, REQUEST_PUBLIC_KEY,
+};
+use crate::protocol::{CapabilityFlags, Malformed, Reader, plugins, status};
 use crate::wire::{Wire, WireError};
 
-const REQUEST_PUBLIC_KEY: &[u8] = &[2];
-const FAST_AUTH_SUCCESS: u8 = 3;
-const PERFORM_FULL_AUTHENTICATION: u8 = 4;
 /// So much of a response stands before the user's name, and is a request for TLS without it.
 const REQUEST_FOR_TLS: usize = 32;
-const SHA2: &[u8] = b"caching_sha2_password";
-/// Passwords as they are: nobody between client and source should read them.
-const CLEAR: &[u8] = b"mysql_clear_password";
 
 /// A client that the source has let in.
 pub struct SignedIn {
@@ -145,18 +142,11 @@ pub async fn sign_in(
         Lost::Denied(error) => NotIn::Denied(error),
     })?;
     let salt = exchange.salt;
-    let status = Reader::new(&ok[1..]);
-    let status = status_of(status)?;
-    let upstream = Upstream { wire: source, capabilities: agreed, status };
+    let status = status::of_ok(&ok)?;
+    let upstream = Upstream::new(source, agreed, status);
     hello.capabilities = agreed;
     let dialect = dialect_of(&theirs.version);
     Ok(SignedIn { upstream, user, database, hello, dialect, thread: theirs.connection_id, salt, ok })
-}
-
-fn status_of(mut reader: Reader<'_>) -> Result<crate::protocol::StatusFlags, Malformed> {
-    reader.lenenc_int()?;
-    reader.lenenc_int()?;
-    Ok(crate::protocol::StatusFlags::from_bits_truncate(reader.u16()?))
 }
 
 /// Which of the two was lost, or that the source has said no.
@@ -190,7 +180,8 @@ impl Exchange<'_> {
                     if let Some(salt) = reader.nul_bytes().first_chunk() {
                         self.salt = *salt;
                     }
-                    if self.plugin == CLEAR && !self.source.is_private() {
+                    // Nobody between client and source should read it.
+                    if self.plugin == plugins::CLEAR.as_bytes() && !self.source.is_private() {
                         let why = "mysql_clear_password needs TLS from the client to the source";
                         return Err(Lost::Denied(ErrorCode::ACCESS_DENIED_ERROR.because(why)));
                     }
@@ -204,14 +195,12 @@ impl Exchange<'_> {
                 Some(0x01)
                     if self.client.is_private()
                         && !self.source.is_private()
-                        && self.plugin == SHA2
+                        && self.plugin == plugins::CACHING_SHA2.as_bytes()
                         && packet.get(1) == Some(&PERFORM_FULL_AUTHENTICATION) =>
                 {
                     self.client.out.packet(&packet);
                     let password = self.client.exchange().await.map_err(Lost::Client)?.to_vec();
-                    self.source.out.packet(REQUEST_PUBLIC_KEY);
-                    let key = self.source.exchange().await.map_err(Lost::Source)?;
-                    let secret = key.strip_prefix(&[1]).and_then(|pem| encrypt(&password, &self.salt, pem));
+                    let secret = encrypted(self.source, &password, &self.salt).await.map_err(Lost::Source)?;
                     let secret = secret.ok_or_else(|| {
                         let why = "the source gives no public key to encrypt a password with";
                         Lost::Denied(ErrorCode::ACCESS_DENIED_ERROR.because(why))
@@ -235,8 +224,19 @@ impl Exchange<'_> {
     }
 }
 
-/// A password (with its NUL) as a client without TLS sends it.
-pub(super) fn encrypt(password: &[u8], salt: &Salt, pem: &[u8]) -> Option<Vec<u8>> {
+/// A password (with its NUL) as a client without TLS sends it: encrypted with the server's public key, which is asked for. `None` if the
+/// server gives none.
+pub(super) async fn encrypted(
+    server: &mut Wire,
+    password: &[u8],
+    salt: &Salt,
+) -> Result<Option<Vec<u8>>, WireError> {
+    server.out.packet(REQUEST_PUBLIC_KEY);
+    let key = server.exchange().await?;
+    Ok(key.strip_prefix(&[1]).and_then(|pem| encrypt(password, salt, pem)))
+}
+
+fn encrypt(password: &[u8], salt: &Salt, pem: &[u8]) -> Option<Vec<u8>> {
     let key =
         RsaPublicKey::from_public_key_pem(std::str::from_utf8(pem).ok()?.trim_end_matches('\0')).ok()?;
     let masked: Vec<u8> = password.iter().zip(salt.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();

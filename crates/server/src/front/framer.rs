@@ -9,7 +9,7 @@
 //!
 //! The bytes themselves are passed on as they came.
 
-use crate::protocol::{MAX_PAYLOAD, Reader, StatusFlags};
+use crate::protocol::{MAX_PAYLOAD, Reader, StatusFlags, status};
 
 const HEADER: usize = 4;
 /// So much of a packet tells what it is, and what it says of the session: OK's flags stand behind two numbers.
@@ -264,19 +264,12 @@ impl Framer {
     }
 
     fn ok(&mut self, head: &[u8]) -> Result<(), Unreadable> {
-        let mut reader = Reader::new(head);
-        reader.u8()?;
-        reader.lenenc_int()?;
-        reader.lenenc_int()?;
-        self.status = Some(StatusFlags::from_bits_truncate(reader.u16()?));
+        self.status = Some(status::of_ok(head)?);
         Ok(())
     }
 
     fn eof(&mut self, head: &[u8]) -> Result<(), Unreadable> {
-        let mut reader = Reader::new(head);
-        reader.u8()?;
-        reader.u16()?;
-        self.status = Some(StatusFlags::from_bits_truncate(reader.u16()?));
+        self.status = Some(status::of_eof(head)?);
         Ok(())
     }
 }

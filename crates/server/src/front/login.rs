@@ -6,16 +6,14 @@ use avocet_types::error::{ErrorCode, SqlError};
 use mysql_common::scramble::{scramble_native, scramble_sha256};
 use tokio_rustls::TlsConnector;
 
-use super::exchange::encrypt;
+use super::exchange::encrypted;
 use super::peers::PeerAccount;
 use super::secure;
 use super::upstream::{NoAnswer, Upstream, read_error};
 use crate::protocol::handshake::{Greeting, Salt};
-use crate::protocol::{CapabilityFlags, Malformed, Reader, StatusFlags};
+use crate::protocol::plugins::caching_sha2::{FAST_AUTH_SUCCESS, PERFORM_FULL_AUTHENTICATION};
+use crate::protocol::{CapabilityFlags, Malformed, Reader, plugins, status};
 
-const FAST_AUTH_SUCCESS: u8 = 3;
-const PERFORM_FULL_AUTHENTICATION: u8 = 4;
-const REQUEST_PUBLIC_KEY: &[u8] = &[2];
 /// Nobody needs more packets to prove a password.
 const MOST_PACKETS: usize = 8;
 const MAX_PACKET: u32 = 1 << 30;
@@ -79,11 +77,8 @@ pub async fn sign_in(
         let packet = wire.next().await?.to_vec();
         let answer = match packet.first() {
             Some(0x00) => {
-                let mut reader = Reader::new(&packet[1..]);
-                reader.lenenc_int()?;
-                reader.lenenc_int()?;
-                let status = StatusFlags::from_bits_truncate(reader.u16()?);
-                return Ok((Upstream { wire, capabilities, status }, greeting.connection_id));
+                let status = status::of_ok(&packet)?;
+                return Ok((Upstream::new(wire, capabilities, status), greeting.connection_id));
             }
             Some(0xFF) => return Err(NoAnswer::Refused(read_error(&packet))),
             Some(0xFE) => {
@@ -99,13 +94,9 @@ pub async fn sign_in(
                 let password = [account.password.as_bytes(), &[0]].concat();
                 match wire.is_private() {
                     true => password,
-                    false => {
-                        wire.out.packet(REQUEST_PUBLIC_KEY);
-                        let key = wire.exchange().await?;
-                        key.strip_prefix(&[1])
-                            .and_then(|pem| encrypt(&password, &salt, pem))
-                            .ok_or_else(|| refused("it gives no public key to encrypt a password with"))?
-                    }
+                    false => encrypted(&mut wire, &password, &salt)
+                        .await?
+                        .ok_or_else(|| refused("it gives no public key to encrypt a password with"))?,
                 }
             }
             _ => return Err(Malformed.into()),
@@ -118,15 +109,13 @@ pub async fn sign_in(
 
 /// The proof of a password; `None` for plugins that this client does not know.
 fn proof(plugin: &[u8], salt: &Salt, password: &str) -> Option<Vec<u8>> {
-    match plugin {
-        b"caching_sha2_password" => {
-            Some(scramble_sha256(salt, password.as_bytes()).map(Vec::from).unwrap_or_default())
+    Some(match std::str::from_utf8(plugin).ok()? {
+        plugins::CACHING_SHA2 => {
+            scramble_sha256(salt, password.as_bytes()).map(Vec::from).unwrap_or_default()
         }
-        b"mysql_native_password" => {
-            Some(scramble_native(salt, password.as_bytes()).map(Vec::from).unwrap_or_default())
-        }
-        _ => None,
-    }
+        plugins::NATIVE => scramble_native(salt, password.as_bytes()).map(Vec::from).unwrap_or_default(),
+        _ => return None,
+    })
 }
 
 fn proof_of(plugin: &[u8], salt: &Salt, password: &str) -> Result<Vec<u8>, SqlError> {

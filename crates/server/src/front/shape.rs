@@ -1,22 +1,21 @@
 //! What a statement's text alone says about where it can run, and what it leaves behind in its session.
 //!
-//! Statements that differ in literals alone have one shape, which is kept by their digest.
-
-use std::collections::HashMap;
-use std::sync::Arc;
+//! Long texts are not parsed, but for queries that may run here: a syntax tree takes many times the memory of its text, and the tokens
+//! tell as much as is needed of a change of rows.
 
 use avocet_channel::blocking::{TEXT_IN_PLACE, blocking_if};
 use avocet_session::api::Route;
 use avocet_sql::facts::{Part, SessionState, StatementClass, StatementFacts, TableUse};
-use avocet_sql::parse::ast::{ExprKind, VariableScope};
-use avocet_sql::parse::digest::Digest;
+use avocet_sql::parse::ast::VariableScope;
+use avocet_sql::parse::digest::MAX_TEXT;
 use avocet_sql::parse::hints::HintValue;
+use avocet_sql::parse::outline::{Outline, first_words, has_more, outlines};
 use avocet_sql::parse::statement::{SetItem, ShowKind, Statement, StatementKind};
 use avocet_sql::parse::{self, is_tall, on_stack_for};
 use avocet_types::expr::SqlMode;
-use parking_lot::RwLock;
 
 use super::dialect::first_foreign;
+use super::effects::Effects;
 
 /// Where a statement can run, as far as its text tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +24,8 @@ pub enum Place {
     Either(Candidate),
     /// Where the statement before it ran: it asks for that one's warnings or numbers, and for nothing else.
     WithLast,
-    /// Here: it is about what no MySQL has.
-    Here,
+    /// Here: it is about what no MySQL has. `as_there`: in a session like the one on the source, which is asked for that.
+    Here { as_there: bool },
     /// On the source, and why.
     Source(&'static str),
 }
@@ -41,39 +40,9 @@ pub struct Candidate {
     pub route: Option<Route>,
 }
 
-/// What a statement may leave behind in its session on the source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Effects {
-    /// Variables, the default database, roles.
-    pub settings: bool,
-    /// `SET timestamp`.
-    pub clock: bool,
-    /// FOUND_ROWS() tells of it from now on.
-    pub finds_rows: bool,
-    /// Rows or definitions that others see.
-    pub writes: bool,
-    /// The end of a transaction, perhaps: what was written in it is seen by others then.
-    pub commits: bool,
-    /// The next transaction is of another isolation level than the session's.
-    pub next_level: bool,
-    /// LOCK TABLES (`true`) or UNLOCK TABLES.
-    pub table_locks: Option<bool>,
-    pub temporary: Temporary,
-    /// KILL of the connection with this number; with `true`, of its statement alone.
-    pub kills: Option<(u32, bool)>,
-}
-
-/// Temporary tables that a statement may have made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Temporary {
-    #[default]
-    None,
-    Named(String),
-    Unknown,
-}
-
 /// The source explains a text with its conditions, several times over.
 const MOST_EXPLAINED: usize = 256 * 1024;
+const SEVERAL: &str = "several statements in one text";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -92,23 +61,56 @@ impl Shape {
 
     /// The shape of a whole text.
     pub fn of(text: &str, mode: SqlMode) -> Self {
-        let mut shape = Self::of_text(text, mode);
-        // GET DIAGNOSTICS, which nobody here parses.
-        shape.asks_last |= first_word(text).is_some_and(|word| word.eq_ignore_ascii_case("get"));
+        let long = if text.len() > MAX_TEXT { Self::of_long(text, mode) } else { None };
+        let mut shape = long.unwrap_or_else(|| Self::of_text(text, mode));
         // Which of them are read depends on the reader's version.
-        if matches!(shape.place, Place::Either(_)) && (text.contains("/*!") || text.contains("/*M!")) {
-            shape.place = Place::Source("it has a comment for some versions alone");
-        }
-        if matches!(shape.place, Place::Either(_)) && text.len() > MOST_EXPLAINED {
-            shape.place = Place::Source("it is very long");
+        let has_versions = has_version_comment(text);
+        shape.effects.settings |= has_versions;
+        if matches!(shape.place, Place::Either(_)) {
+            let why = match () {
+                () if has_versions => Some("it has a comment for some versions alone"),
+                () if has_more(text.as_bytes(), mode) => Some(SEVERAL),
+                () => None,
+            };
+            shape.place = why.map_or(shape.place, Place::Source);
         }
         shape
+    }
+
+    /// The shape of a text that is not worth a syntax tree: a change of rows, or too long for the source to explain it. `None` if it is
+    /// none.
+    fn of_long(text: &str, mode: SqlMode) -> Option<Self> {
+        let words = first_words(text.as_bytes());
+        let first = words.split(' ').next().unwrap_or_default();
+        let changes_rows = matches!(first, "INSERT" | "REPLACE" | "UPDATE" | "DELETE");
+        if !changes_rows && text.len() <= MOST_EXPLAINED {
+            return None;
+        }
+        let outlines = blocking_if(text.len() > TEXT_IN_PLACE, || outlines(text.as_bytes(), mode));
+        let why = match outlines.len() {
+            0 | 1 if changes_rows => "it changes rows",
+            0 | 1 => "it is very long",
+            _ => SEVERAL,
+        };
+        Some(Self::of_outlines(&outlines, why))
+    }
+
+    fn of_outlines(outlines: &[Outline], why: &'static str) -> Self {
+        let mut effects = Effects::default();
+        outlines.iter().for_each(|outline| effects.add(Effects::of_outline(outline)));
+        // Those behind it ask for what is in the text itself.
+        let first = outlines.first();
+        Self {
+            asks_last: first.is_some_and(|first| first.asks_conditions || first.first == "GET"),
+            asks_found_rows: first.is_some_and(|first| first.asks_found_rows),
+            ..Self::source(why, effects)
+        }
     }
 
     fn of_text(text: &str, mode: SqlMode) -> Self {
         let is_long = text.len() > TEXT_IN_PLACE;
         blocking_if(is_long, || match parse::parse(text.as_bytes(), mode) {
-            Err(_) => Self::of_unknown(text),
+            Err(_) => Self::of_unknown(text, mode),
             Ok(statements) => {
                 let height = statements.iter().map(|statement| statement.height).max().unwrap_or_default();
                 match height > 0 && is_tall(height) {
@@ -123,53 +125,34 @@ impl Shape {
         if let [statement] = &*statements {
             return Self::of_statement(statement);
         }
-        // What they leave behind together is what each may.
         let mut effects = Effects::default();
-        for shape in statements.iter().map(Self::of_statement) {
-            let each = shape.effects;
-            effects.settings |= each.settings;
-            effects.clock |= each.clock;
-            effects.finds_rows |= each.finds_rows;
-            effects.writes |= each.writes;
-            effects.commits |= each.commits;
-            effects.next_level |= each.next_level;
-            effects.table_locks = each.table_locks.or(effects.table_locks);
-            if each.temporary != Temporary::None {
-                effects.temporary = Temporary::Unknown;
-            }
-            effects.kills = each.kills.or(effects.kills);
-        }
-        Self::source("several statements in one text", effects)
+        let mut shapes =
+            statements.iter().map(Self::of_statement).inspect(|shape| effects.add(shape.effects.clone()));
+        // Those behind it ask for what is in the text itself.
+        let first = shapes.next();
+        shapes.for_each(drop);
+        let (asks_last, asks_found_rows) =
+            first.map_or((false, false), |first| (first.asks_last, first.asks_found_rows));
+        Self { asks_last, asks_found_rows, ..Self::source(SEVERAL, effects) }
     }
 
     /// Of what the parser does not know: routines, events, partitions and the like, or no SQL at all.
-    fn of_unknown(text: &str) -> Self {
-        let first = first_word(text);
-        let is = |word: &str| first.is_some_and(|first| first.eq_ignore_ascii_case(word));
-        let reads = is("select") || is("with") || is("show") || is("explain") || is("describe") || is("desc");
-        let effects = Effects {
-            settings: true,
-            finds_rows: reads || is("call"),
-            clock: is("set"),
-            writes: !reads,
-            commits: !reads,
-            next_level: is("set"),
-            table_locks: is("lock").then_some(true),
-            temporary: match reads || is("insert") || is("update") || is("delete") || is("replace") {
-                true => Temporary::None,
-                false => Temporary::Unknown,
-            },
-            kills: None,
-        };
-        Self::source("it is not in Avocet's grammar", effects)
+    fn of_unknown(text: &str, mode: SqlMode) -> Self {
+        const WHY: &str = "it is not in Avocet's grammar";
+        let mut shape = Self::of_outlines(&outlines(text.as_bytes(), mode), WHY);
+        shape.effects.settings = true;
+        shape
     }
 
     fn of_statement(statement: &Statement) -> Self {
         let facts = StatementFacts::of(statement);
-        let effects = effects(&statement.kind, &facts);
+        let effects = Effects::of(&statement.kind, &facts);
+        let is_query = matches!(statement.kind, StatementKind::Query(_));
         if is_own(&statement.kind, &facts) {
-            let effects = Effects::default();
-            return Self { place: Place::Here, effects, asks_last: false, asks_found_rows: false };
+            let effects = Effects { finds_rows: is_query, ..Effects::default() };
+            // Constants mean the same in any session, and the question for its settings would be the last query of the one there.
+            let place = Place::Here { as_there: is_query };
+            return Self { place, effects, asks_last: false, asks_found_rows: false };
         }
         use SessionState as S;
         let of_last = S::ROW_COUNT | S::CONDITIONS;
@@ -180,7 +163,6 @@ impl Shape {
                 ShowKind::Warnings { .. } | ShowKind::Errors { .. } | ShowKind::CountWarnings | ShowKind::CountErrors
             )
         );
-        let is_query = matches!(statement.kind, StatementKind::Query(_));
         let asks_last =
             shows_conditions || facts.class != StatementClass::Information && facts.needs.intersects(of_last);
         let asks_found_rows = facts.needs.contains(S::FOUND_ROWS);
@@ -242,15 +224,14 @@ fn hinted_route(statement: &Statement) -> Option<Route> {
     }
 }
 
-/// The first word of a text that does not begin with a comment.
-fn first_word(text: &str) -> Option<&str> {
-    text.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty())
+/// Whether a text has comments that some servers read, and some versions of them.
+pub(super) fn has_version_comment(text: &str) -> bool {
+    // Most texts have no comment at all.
+    text.contains("/*") && (text.contains("/*!") || text.contains("/*M!"))
 }
 
 /// Why a statement is the source's whatever it costs; `None` if it is not.
 fn why_source(facts: &StatementFacts, is_query: bool) -> Option<&'static str> {
-    use SessionState as S;
-    let needs = |state| facts.needs.intersects(state);
     Some(match () {
         () if facts.class == StatementClass::Change => "it changes rows",
         () if !is_query => "it is no query",
@@ -258,101 +239,8 @@ fn why_source(facts: &StatementFacts, is_query: bool) -> Option<&'static str> {
         () if !facts.reads_only() => "it changes its session",
         () if facts.reads.is_empty() => "it reads no tables",
         () if facts.reads.iter().any(is_own_table) => "it reads tables of Avocet's own and others",
-        () if needs(S::USER_VARIABLES) => "it reads user variables",
-        () if needs(S::VARIABLES) => "it reads system variables",
-        () if needs(S::LAST_INSERT_ID) => "it reads LAST_INSERT_ID()",
-        () if needs(S::FOUND_ROWS | S::ROW_COUNT | S::CONDITIONS) => "it asks for the statement before",
-        () if needs(S::NAMED_LOCKS) => "it asks for locks",
-        () if needs(S::IDENTITY) => "it asks who is connected",
-        () if !facts.deterministic => "it calls functions that do not give the same twice",
-        () => return None,
+        () => return facts.why_of_session(),
     })
-}
-
-fn effects(kind: &StatementKind, facts: &StatementFacts) -> Effects {
-    use SessionState as S;
-    use StatementClass as C;
-    let writes =
-        !facts.writes.is_empty() || matches!(facts.class, C::Definition | C::Account | C::Call | C::Refused);
-    let mut effects = Effects {
-        settings: match facts.class {
-            C::Query | C::Change | C::Information | C::Transaction | C::Empty => false,
-            C::Definition => facts.changes.contains(S::DATABASE),
-            C::Session | C::Account | C::Administration | C::Call | C::Refused => true,
-        },
-        clock: facts.changes.contains(S::CLOCK),
-        finds_rows: facts.class == C::Query || facts.class == C::Call,
-        writes,
-        commits: writes || matches!(facts.class, C::Transaction | C::Session),
-        ..Effects::default()
-    };
-    if facts.calls_unknown {
-        effects.settings = true;
-        effects.writes = true;
-        effects.temporary = Temporary::Unknown;
-    }
-    match kind {
-        StatementKind::LockTables(_) | StatementKind::FlushWithReadLock(_) => {
-            effects.table_locks = Some(true)
-        }
-        StatementKind::Set(items) => {
-            let is_next =
-                |item: &SetItem| matches!(item, SetItem::Transaction { scope: VariableScope::Default, .. });
-            effects.next_level = items.iter().any(is_next);
-        }
-        StatementKind::UnlockTables => effects.table_locks = Some(false),
-        StatementKind::CreateTable(create) if create.temporary => {
-            effects.temporary = Temporary::Named(create.name.name.name.to_lowercase());
-        }
-        StatementKind::CreateTableLike { name, temporary: true, .. } => {
-            effects.temporary = Temporary::Named(name.name.name.to_lowercase());
-        }
-        // ALTER TABLE … RENAME of a temporary table gives it a name that nobody has seen.
-        StatementKind::AlterTable { .. } | StatementKind::RenameTable(_) => {
-            effects.temporary = Temporary::Unknown
-        }
-        StatementKind::Kill { connection, query_only } => {
-            if let ExprKind::Integer(number) = &connection.kind {
-                effects.kills = u32::try_from(*number).ok().map(|number| (number, *query_only));
-            }
-        }
-        _ if matches!(facts.class, C::Call | C::Refused) => effects.temporary = Temporary::Unknown,
-        _ => {}
-    }
-    effects
-}
-
-/// Shapes by digest. When there are too many, all are forgotten: they are made anew in microseconds.
-#[derive(Default)]
-pub struct Shapes {
-    kept: RwLock<HashMap<Box<[u8]>, Arc<Shape>>>,
-}
-
-impl Shapes {
-    const MOST: usize = 4096;
-    /// Digests that are longer are not kept, so that all together are a few MiB at most.
-    const LONGEST: usize = 2048;
-
-    /// The shape of a text, whose digest is read as well if it has one.
-    pub fn of(&self, text: &str, mode: SqlMode, digest: &mut Digest) -> (Arc<Shape>, bool) {
-        let has_digest =
-            digest.read(text.as_bytes(), mode) && !digest.hinted && digest.text.len() <= Self::LONGEST;
-        if !has_digest {
-            return (Arc::new(Shape::of(text, mode)), false);
-        }
-        // The same tokens mean something else under another mode.
-        digest.text.extend_from_slice(&mode.0.to_le_bytes());
-        if let Some(shape) = self.kept.read().get(&*digest.text) {
-            return (shape.clone(), true);
-        }
-        let shape = Arc::new(Shape::of(text, mode));
-        let mut kept = self.kept.write();
-        if kept.len() >= Self::MOST {
-            kept.clear();
-        }
-        kept.insert(digest.text.as_slice().into(), shape.clone());
-        (shape, true)
-    }
 }
 
 #[cfg(test)]
@@ -463,7 +351,7 @@ mod tests {
             "SET SESSION avocet_freshness = 'bounded(5)'",
             "SELECT * FROM avocet.routed_queries",
         ] {
-            assert_eq!(of(text).place, Place::Here, "{text}");
+            assert!(matches!(of(text).place, Place::Here { .. }), "{text}");
         }
     }
 
@@ -488,31 +376,98 @@ mod tests {
         {
             assert!(!effects(text).settings, "{text}");
         }
-        assert!(effects("SET timestamp = 7").clock);
+        assert_eq!(effects("SET timestamp = 7").clock, Some(true));
+        for text in
+            ["SET timestamp = DEFAULT", "SET @@session.timestamp = 0", "SET timestamp = 7, timestamp = 0"]
+        {
+            assert_eq!(effects(text).clock, Some(false), "{text}");
+        }
+        assert_eq!(effects("SET GLOBAL x = 7").clock, None);
         assert_eq!(effects("LOCK TABLES t READ").table_locks, Some(true));
         assert_eq!(effects("UNLOCK TABLES").table_locks, Some(false));
-        assert_eq!(effects("CREATE TEMPORARY TABLE X (a INT)").temporary, Temporary::Named("x".into()));
-        assert_eq!(effects("CREATE TEMPORARY TABLE x LIKE y").temporary, Temporary::Named("x".into()));
-        for text in ["CALL p()", "EXECUTE s", "CREATE TEMPORARY gibberish"] {
-            assert_eq!(effects(text).temporary, Temporary::Unknown, "{text}");
+        for text in ["CREATE TEMPORARY TABLE X (a INT)", "CREATE TEMPORARY TABLE x LIKE y"] {
+            assert_eq!(effects(text).temporary.as_deref(), Some("x"), "{text}");
         }
         assert_eq!(effects("KILL QUERY 12").kills, Some((12, true)));
         assert_eq!(effects("KILL 12").kills, Some((12, false)));
         assert!(effects("COMMIT").commits && !effects("COMMIT").writes);
         assert!(effects("DELETE FROM t").writes && !effects("SELECT * FROM t").writes);
-        assert!(effects("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE").next_level);
-        assert!(!effects("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE").next_level);
+        for text in [
+            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "SET @@transaction_isolation = 'SERIALIZABLE'",
+            "SET a = 1, @@tx_isolation = 'SERIALIZABLE'",
+            "CALL p()",
+            "EXECUTE s",
+            "SET STATEMENT tx_isolation = 'SERIALIZABLE' FOR SELECT 1",
+        ] {
+            assert!(effects(text).next_level, "{text}");
+        }
+        for text in [
+            "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+            "SET @@session.transaction_isolation = 'SERIALIZABLE'",
+            "SET transaction_isolation = 'SERIALIZABLE'",
+            "SELECT @@transaction_isolation",
+        ] {
+            assert!(!effects(text).next_level, "{text}");
+        }
     }
 
     #[test]
-    fn one_shape_serves_all_literals() {
-        let (shapes, mut digest) = (Shapes::default(), Digest::default());
-        let (first, _) = shapes.of("SELECT a FROM t WHERE b = 1", SqlMode::DEFAULT, &mut digest);
-        let (second, _) = shapes.of("SELECT a FROM t WHERE b = 22", SqlMode::DEFAULT, &mut digest);
-        assert!(Arc::ptr_eq(&first, &second));
-        let (hinted, has_digest) =
-            shapes.of("SELECT /*+ SET_VAR(avocet_route = 'here') */ a FROM t", SqlMode::DEFAULT, &mut digest);
-        let Place::Either(candidate) = &hinted.place else { panic!("it is a candidate") };
-        assert!(!has_digest && candidate.route == Some(Route::Here));
+    fn words_in_comments_are_no_words_of_the_statement() {
+        let last = of("/* get user */ UPDATE t SET a = 1");
+        assert!(!last.asks_last && last.effects.writes);
+        // MariaDB's syntax, which is not in the grammar.
+        let unknown = of("/* select job */ UPDATE t SET a = 1 RETURNING WHATEVER b");
+        assert!(unknown.effects.writes && unknown.effects.settings);
+        assert!(of("/* c */ GET DIAGNOSTICS WHATEVER").asks_last);
+        assert!(of("WITH c AS (SELECT 1) DELETE FROM t WHATEVER x").effects.writes);
+    }
+
+    #[test]
+    fn each_statement_of_a_text_without_a_tree_counts() {
+        let effects =
+            of("SELECT WHATEVER FROM WHERE; LOCK TABLES t READ; SET timestamp = 5; CALL p()").effects;
+        assert!(effects.table_locks == Some(true) && effects.clock == Some(true) && effects.next_level);
+        let effects = of("CREATE PROCEDURE p() BEGIN SET a = 1; SELECT 1; END").effects;
+        assert!(effects.clock.is_none() && !effects.next_level && effects.writes);
+    }
+
+    #[test]
+    fn several_results_are_the_sources_to_give() {
+        for text in ["SELECT a FROM t; -- done", "SELECT a FROM t; /* done */", "SELECT a FROM t; # done"] {
+            assert_eq!(of(text).place, Place::Source(SEVERAL), "{text}");
+        }
+        assert!(is_candidate("SELECT a FROM t; \n") && is_candidate("SELECT ';' FROM t -- done"));
+    }
+
+    #[test]
+    fn what_the_server_is_the_source_says() {
+        for text in [
+            "SELECT VERSION(), a FROM t",
+            "SELECT ICU_VERSION(), a FROM t",
+            "SELECT PS_CURRENT_THREAD_ID(), a FROM t",
+            "SELECT CURRENT_ROLE(), a FROM t",
+        ] {
+            assert!(matches!(of(text).place, Place::Source(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_changes_are_told_by_their_tokens() {
+        let rows = "(1, NOW(), 'text; FOUND_ROWS()'),".repeat(600);
+        let insert = format!("/* bulk */ INSERT INTO t (a, b, c) VALUES {rows} (2, NULL, '')");
+        assert_eq!(of(&insert), of("INSERT INTO t VALUES (1)"));
+        let calls = of(&insert.replace("NULL", "my_function(1)"));
+        assert!(calls.effects.settings && calls.effects.writes);
+        assert!(of(&insert.replace("NULL", "FOUND_ROWS()")).asks_found_rows);
+        let several =
+            of(&format!("{insert}; SET @@transaction_isolation = 'SERIALIZABLE'; SELECT ROW_COUNT()"));
+        assert!(several.effects.next_level && several.effects.settings && !several.asks_last);
+        let several = of("SELECT ROW_COUNT(); SELECT FOUND_ROWS()");
+        assert!(several.asks_last && !several.asks_found_rows);
+        // A query may run here, and is parsed.
+        assert!(is_candidate(&format!("SELECT a FROM t WHERE b IN (1{})", ", 2".repeat(10_000))));
+        let very_long = of(&format!("SELECT a FROM t WHERE b IN (1{})", ", 2".repeat(100_000)));
+        assert_eq!(very_long, Shape::source("it is very long", of("SELECT a FROM t").effects));
     }
 }

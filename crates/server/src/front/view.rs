@@ -6,8 +6,10 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use avocet_session::api::Timeouts;
+
 use super::dialect::Dialect;
-use super::shape::{Effects, Temporary};
+use super::effects::Effects;
 use super::upstream::Row;
 
 /// Variables whose values decide about answers. Names with a mark are numbers.
@@ -61,13 +63,14 @@ pub fn question(dialect: Dialect) -> String {
     };
     let names: Vec<String> = SETTINGS.iter().map(|(name, _)| expression(name)).collect();
     format!(
-        "SELECT DATABASE(), @@system_time_zone, @@timestamp - UNIX_TIMESTAMP(SYSDATE(6)), CURRENT_USER(), CURRENT_ROLE(), {}",
+        "SELECT DATABASE(), @@system_time_zone, @@timestamp - UNIX_TIMESTAMP(SYSDATE(6)), CURRENT_USER(), CURRENT_ROLE(), \
+         @@session.wait_timeout, @@session.net_write_timeout, {}",
         names.join(", ")
     )
 }
 
 /// Columns before the settings.
-const AHEAD: usize = 5;
+const AHEAD: usize = 7;
 /// A statement's time is its beginning; this is later than any.
 const CLOCK_IS_SET: f64 = 5.0;
 
@@ -82,6 +85,10 @@ pub struct Settings {
     /// One SET.
     pub set: String,
     pub clock_is_set: bool,
+    /// So long the source waits for the session's next command: `wait_timeout`.
+    pub idle: Duration,
+    /// And so long for the client to take some of a reply: `net_write_timeout`.
+    pub write: Duration,
 }
 
 impl Settings {
@@ -93,6 +100,10 @@ impl Settings {
         if row.len() != AHEAD + SETTINGS.len() {
             return Err("the source does not tell its session's settings".into());
         }
+        let seconds = |at: usize, usual: Duration| {
+            text(at).and_then(|seconds| seconds.parse().ok()).map_or(usual, Duration::from_secs)
+        };
+        let usual = Timeouts::default();
         let system_zone = text(1).unwrap_or_default();
         let ahead: f64 = text(2).and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
         let mut parts = Vec::with_capacity(SETTINGS.len());
@@ -130,6 +141,8 @@ impl Settings {
             reads_committed: matches!(text(AHEAD).as_deref(), Some("READ-COMMITTED" | "READ-UNCOMMITTED")),
             set: format!("SET SESSION {}", parts.join(", ")),
             clock_is_set: ahead.abs() > CLOCK_IS_SET,
+            idle: seconds(5, usual.idle),
+            write: seconds(6, usual.write),
         })
     }
 }
@@ -154,10 +167,10 @@ pub struct View {
     /// What the session here was set to last.
     pub applied: Option<Settings>,
     pub holds_table_locks: bool,
+    /// `SET timestamp` has been seen, and no `SET timestamp = DEFAULT` since.
     pub clock_is_set: bool,
+    /// Some that it has made: which names have a temporary table, the source is asked before anything runs here.
     pub temporary: HashSet<String>,
-    /// A procedure may have made temporary tables.
-    pub may_have_temporary: bool,
     /// It has changed something since it waited for freshness.
     pub has_written: bool,
     /// The open transaction has changed something that others do not see yet.
@@ -199,22 +212,20 @@ impl View {
         if effects.settings {
             (self.settings, self.unlike) = (None, None);
         }
-        self.clock_is_set |= effects.clock;
+        self.clock_is_set = effects.clock.unwrap_or(self.clock_is_set);
         if let Some(holds) = effects.table_locks {
             self.holds_table_locks = holds;
         }
-        match &effects.temporary {
-            Temporary::None => {}
-            Temporary::Named(name) => {
-                // A session that makes them without end is like one that calls procedures.
-                const MOST: usize = 1000;
-                self.may_have_temporary |= self.temporary.len() >= MOST;
-                if self.temporary.len() < MOST {
-                    self.temporary.insert(name.clone());
-                }
-            }
-            Temporary::Unknown => self.may_have_temporary = true,
+        // A session that makes them without end is asked for the others.
+        const MOST: usize = 1000;
+        if let Some(name) = effects.temporary.as_ref().filter(|_| self.temporary.len() < MOST) {
+            self.temporary.insert(name.clone());
         }
+    }
+
+    /// Whether the session's time is another than the clock's.
+    pub fn has_own_time(&self) -> bool {
+        self.clock_is_set || self.settings.as_ref().is_some_and(|settings| settings.clock_is_set)
     }
 
     /// COM_RESET_CONNECTION or COM_CHANGE_USER: the session is as new.
@@ -234,6 +245,8 @@ mod tests {
             ahead,
             "app@%",
             "`reader`@`%`",
+            "600",
+            "60",
             "READ-COMMITTED",
             "ANSI_QUOTES",
             zone,
@@ -265,6 +278,7 @@ mod tests {
         assert!(settings.set.contains("sql_mode = 'ANSI_QUOTES', time_zone = '+00:00', "));
         assert!(settings.set.contains("sql_select_limit = 18446744073709551615"));
         assert!(!settings.clock_is_set);
+        assert_eq!((settings.idle, settings.write), (Duration::from_secs(600), Duration::from_secs(60)));
         let mut unnamed = row("Europe/Berlin", "CET", "-1700000000.5");
         unnamed[0] = None;
         let settings = Settings::read(&unnamed, Dialect::MySql).expect("it is known");
@@ -305,20 +319,25 @@ mod tests {
     #[test]
     fn effects_are_kept_until_the_session_is_reset() {
         let mut view = View { last_ran_here: true, ..View::default() };
-        view.note(&Effects {
-            table_locks: Some(true),
-            temporary: Temporary::Named("t".into()),
-            ..Effects::default()
-        });
+        view.note(&Effects { table_locks: Some(true), temporary: Some("t".into()), ..Effects::default() });
         assert!(view.holds_table_locks && view.temporary.contains("t") && !view.last_ran_here);
-        view.note(&Effects {
-            table_locks: Some(false),
-            temporary: Temporary::Unknown,
-            writes: true,
-            ..Effects::default()
-        });
-        assert!(!view.holds_table_locks && view.may_have_temporary && view.has_written);
+        view.note(&Effects { table_locks: Some(false), writes: true, ..Effects::default() });
+        assert!(!view.holds_table_locks && view.has_written);
         view.reset();
-        assert!(view.temporary.is_empty() && !view.may_have_temporary && view.has_written);
+        assert!(view.temporary.is_empty() && view.has_written);
+    }
+
+    #[test]
+    fn a_time_that_was_set_stays_until_it_is_let_go() {
+        let mut view = View::default();
+        view.note(&Effects { clock: Some(true), settings: true, ..Effects::default() });
+        // Two seconds from now: nothing that could be measured.
+        view.settings = Settings::read(&row("SYSTEM", "UTC", "2.0"), Dialect::MySql).ok();
+        assert!(view.has_own_time());
+        view.note(&Effects { clock: Some(false), ..Effects::default() });
+        assert!(!view.has_own_time());
+        // A procedure has set it.
+        view.settings = Settings::read(&row("SYSTEM", "UTC", "-60"), Dialect::MySql).ok();
+        assert!(view.has_own_time());
     }
 }

@@ -148,19 +148,21 @@ fn place_of_types(payload: &[u8], capabilities: CapabilityFlags, count: usize) -
     Some(EXECUTE_HEAD + before - reader.left())
 }
 
-/// The types that a COM_STMT_EXECUTE of `count` parameters binds; `None` if it goes on with those of before.
-pub fn bound_types(payload: &[u8], capabilities: CapabilityFlags, count: usize) -> Option<Vec<ParamType>> {
+/// Reads the types that a COM_STMT_EXECUTE of `count` parameters binds; false if it goes on with those of before.
+pub fn bound_types(
+    payload: &[u8],
+    capabilities: CapabilityFlags,
+    count: usize,
+    types: &mut Vec<ParamType>,
+) -> bool {
     if count == 0 {
-        return None;
+        return false;
     }
-    let mut reader = Reader::new(payload.get(place_of_types(payload, capabilities, count)?..)?);
-    if reader.u8().ok()? == 0 {
-        return None;
-    }
-    let mut types = Vec::with_capacity(count);
+    let at = place_of_types(payload, capabilities, count);
+    let Some(bytes) = at.and_then(|at| payload.get(at..)) else { return false };
+    let mut reader = Reader::new(bytes);
     let named = capabilities.contains(CapabilityFlags::CLIENT_QUERY_ATTRIBUTES);
-    read_types(&mut reader, count, named, &mut types).ok()?;
-    Some(types)
+    reader.u8().is_ok_and(|binds| binds != 0) && read_types(&mut reader, count, named, types).is_ok()
 }
 
 /// A COM_STMT_EXECUTE that goes on with the types of before, as one that binds them.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use avocet_base::histogram::{AtomicHistogram, Histogram};
+use avocet_base::stripe::{self, STRIPES, Striped};
 use parking_lot::Mutex;
 
 /// A query for which a place was chosen.
@@ -52,7 +53,8 @@ pub struct Journal {
     last: Mutex<VecDeque<Routed>>,
     next: AtomicU64,
     here: AtomicU64,
-    source: AtomicU64,
+    /// Of all statements that are passed on.
+    source: [Striped<AtomicU64>; STRIPES],
     fallbacks: AtomicU64,
     late: AtomicU64,
     waited_us: AtomicU64,
@@ -68,13 +70,15 @@ impl Journal {
 
     /// A statement was passed on, and that needs no further word.
     pub fn count_passed_on(&self) {
-        self.source.fetch_add(1, Ordering::Relaxed);
+        self.source[stripe::own()].0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes where a query ran. `fell_back`: it was to run here; `was_late`: and could not since the data was not fresh.
     pub fn note(&self, mut routed: Routed, fell_back: bool, was_late: bool) {
-        let counter = if routed.ran_here { &self.here } else { &self.source };
-        counter.fetch_add(1, Ordering::Relaxed);
+        match routed.ran_here {
+            true => drop(self.here.fetch_add(1, Ordering::Relaxed)),
+            false => self.count_passed_on(),
+        }
         self.fallbacks.fetch_add(fell_back.into(), Ordering::Relaxed);
         self.late.fetch_add(was_late.into(), Ordering::Relaxed);
         self.waited_us.fetch_add(routed.waited_us, Ordering::Relaxed);
@@ -96,7 +100,7 @@ impl Journal {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RoutedTotals {
             here: read(&self.here),
-            source: read(&self.source),
+            source: self.source.iter().map(|stripe| read(&stripe.0)).sum(),
             fallbacks: read(&self.fallbacks),
             late: read(&self.late),
             waited_us: read(&self.waited_us),

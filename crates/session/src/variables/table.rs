@@ -109,6 +109,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     line("avocet_freshness", Both, Freshness, "latest", Reads(|s, v| s.routing.freshness = text(v).parse().unwrap_or_default())),
     line("avocet_freshness_fallback", Both, Enum(&["source", "error"]), "source", Reads(|s, v| s.routing.fails_when_late = text(v) == "error")),
     line("avocet_freshness_timeout", Both, Int { min: 0, max: 3600000 }, "1000", Reads(|s, v| s.routing.patience = Duration::from_millis(int(v)))),
+    line("avocet_on_behalf", Session, Bool, "OFF", Reads(|s, v| s.on_behalf = on(v))),
     line("avocet_point_path", Both, Bool, "ON", Reads(|s, v| s.point_path = on(v))),
     line("avocet_route", Both, Enum(&["auto", "source", "here"]), "auto", Reads(|s, v| s.routing.route = text(v).parse().unwrap_or_default())),
     line("avocet_route_cost", Both, ANY, "10000", Reads(|s, v| s.routing.least_cost = int(v) as f64)),

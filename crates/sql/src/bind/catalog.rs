@@ -40,6 +40,12 @@ pub trait CatalogView {
     /// Type rules as the session's settings have them.
     fn typer(&self) -> Typer;
 
+    /// Whether queries are answered in the place of another server's session, which this one is like but for who it is and what it
+    /// has done: then no view may ask for that.
+    fn is_on_behalf(&self) -> bool {
+        false
+    }
+
     /// `@@name` as a literal; error 1193 if there is none.
     fn system_variable(&self, scope: VariableScope, name: &str) -> Result<Expr, SqlError>;
 

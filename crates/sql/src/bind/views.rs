@@ -16,6 +16,7 @@ use avocet_types::{ViewAlgorithm, ViewDef};
 
 use super::from::Bound;
 use super::{Binder, Source};
+use crate::facts::StatementFacts;
 use crate::parse::ast::{Query, QueryBody};
 use crate::parse::{StatementKind, parse};
 use crate::plan::{self, ColumnId, Derived, From, QueryExpr, ViewUse, can_merge, shows_rows};
@@ -93,6 +94,13 @@ impl Binder<'_> {
             self.views.push(table.clone());
         }
         let tree = parse_view(table, view)?;
+        if self.catalog.is_on_behalf()
+            && let Some(why) = StatementFacts::of_query(&tree).why_of_session()
+        {
+            let view =
+                format_args!("the view {}.{} in another server's place: {why}", table.database, table.name);
+            return Err(SqlError::unsupported(view));
+        }
         let source = std::mem::replace(&mut self.source, Source::View(table.clone()));
         let blocks = std::mem::take(&mut self.blocks);
         let boundaries = std::mem::take(&mut self.boundaries);

@@ -364,7 +364,9 @@ impl<'f, 'q> Reader<'f, 'q> {
             F::UnixTimestamp if args == 0 => (S::CLOCK, S::NOTHING),
             F::UnixTimestamp | F::FromUnixTime => (S::TIME_ZONE, S::NOTHING),
             F::Database => (S::DATABASE, S::NOTHING),
-            F::User | F::CurrentUser | F::CurrentRole | F::ConnectionId => (S::IDENTITY, S::NOTHING),
+            F::User | F::CurrentUser | F::CurrentRole | F::ConnectionId | F::PsCurrentThreadId => {
+                (S::IDENTITY, S::NOTHING)
+            }
             F::LastInsertId if args == 0 => (S::LAST_INSERT_ID, S::NOTHING),
             F::LastInsertId | F::SetLastInsertId => (S::NOTHING, S::LAST_INSERT_ID),
             F::RowCount => (S::ROW_COUNT, S::NOTHING),
@@ -375,7 +377,7 @@ impl<'f, 'q> Reader<'f, 'q> {
         };
         self.facts.needs.add(needs);
         self.facts.changes.add(changes);
-        self.facts.asks_version |= function == F::Version;
+        self.facts.asks_version |= matches!(function, F::Version | F::IcuVersion);
         self.facts.waits |= matches!(function, F::Sleep | F::WaitForExecutedGtidSet | F::SourcePosWait);
         self.facts.deterministic &=
             function.info().volatility != Volatility::Volatile && function != F::Sysdate;

@@ -19,9 +19,10 @@ use avocet_types::{Collation, Datum, Decimal, SqlType};
 
 use super::ast::Span;
 use super::lexer::{Op, Raw, Scanner, unquoted};
+use super::outline::is_blank;
 
-/// Longer texts are not worth keeping a plan for.
-const MAX_TEXT: usize = 16 * 1024;
+/// Longer texts are not worth keeping a plan for, and have no digest.
+pub const MAX_TEXT: usize = 16 * 1024;
 const MAX_SLOTS: usize = 1024;
 
 /// A place where a value stands in a statement.
@@ -50,6 +51,8 @@ pub struct Digest {
     pub limits: Vec<u16>,
     /// Whether there are optimizer hints, which only the parser reads.
     pub hinted: bool,
+    /// Whether a comment stands behind the semicolon at its end: to MySQL, one more statement.
+    pub has_more: bool,
 }
 
 impl Digest {
@@ -60,6 +63,7 @@ impl Digest {
         self.slots.clear();
         self.limits.clear();
         self.hinted = false;
+        self.has_more = false;
         if source.len() > MAX_TEXT {
             return false;
         }
@@ -84,6 +88,7 @@ impl Digest {
                     if scanner.token().0 != Raw::End {
                         return false;
                     }
+                    self.has_more = !is_blank(&source[span.end as usize..]);
                     break;
                 }
                 Raw::Invalid => return false,

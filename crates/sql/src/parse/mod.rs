@@ -26,6 +26,7 @@ mod keywords;
 mod lexer;
 mod load;
 mod maintain;
+pub mod outline;
 mod parser;
 mod primary;
 mod query;

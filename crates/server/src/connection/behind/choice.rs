@@ -69,9 +69,12 @@ impl<F: SessionFactory> Connection<F> {
             }
             () if view.holds_table_locks => "the session has locked tables",
             // Times beside dates have its day, too.
-            () if view.clock_is_set => "the session's timestamp is set",
+            () if view.has_own_time() => "the session's timestamp is set",
             () if self.routing_of(candidate).route == Route::Source => "avocet_route is source",
             () => {
+                if view.temporary.is_empty() {
+                    return None;
+                }
                 let is_temporary = |(_, table): &(_, String)| view.temporary.contains(&table.to_lowercase());
                 return candidate.tables.iter().any(is_temporary).then_some("it reads a temporary table");
             }
@@ -102,9 +105,11 @@ impl<F: SessionFactory> Connection<F> {
     pub(super) fn is_known_cheap(&self, behind: &mut Behind, candidate: &Candidate) -> bool {
         let routing = self.routing_of(candidate);
         let Some(settings) = &behind.view.applied else { return false };
+        if routing.route != Route::Auto {
+            return false;
+        }
         Costs::key(settings, &behind.digest.text, &mut behind.key);
-        let known = behind.front.costs.get(&behind.key);
-        routing.route == Route::Auto && known.is_some_and(|known| known.cost < routing.least_cost)
+        behind.front.costs.is_below(&behind.key, routing.least_cost)
     }
 
     pub(super) fn routing_of(&self, candidate: &Candidate) -> Routing {
@@ -135,7 +140,6 @@ impl<F: SessionFactory> Connection<F> {
                 return Ok(());
             }
         };
-        behind.view.clock_is_set = settings.clock_is_set;
         if behind.view.applied.as_ref() != Some(&settings) {
             let mut applied = self.apply(&settings).await;
             if applied.as_ref().is_err_and(is_unknown_database) {
@@ -256,6 +260,8 @@ impl<F: SessionFactory> Connection<F> {
                 Interruption::Connection => Waited::ClientLost,
             },
             () = poll_fn(|cx| line.lock().transport.poll_hangup(cx)) => Waited::ClientLost,
+            // KILL at the source ends its connection, and so this one.
+            () = behind.source_gone() => Waited::ClientLost,
         };
         if matches!((&waited, routing.freshness), (Waited::Fresh, Freshness::Latest | Freshness::Session)) {
             behind.view.has_written = false;

@@ -11,9 +11,9 @@ use avocet_session::api::{Freshness, Routing, SessionFactory, SqlSession};
 use avocet_types::error::{ErrorCode, SqlError};
 use foldhash::HashMap;
 
+use super::Behind;
 use super::relay::{GATHERED, move_reply};
 use super::statement::{Job, is_asked_for};
-use super::{Behind, unasked};
 use crate::connection::{Connection, Next};
 use crate::front::framer::{Framer, Reply, Step};
 use crate::front::peers::Peer;
@@ -64,6 +64,14 @@ impl Behind {
 }
 
 impl Link {
+    pub fn is_large(&self) -> bool {
+        self.upstream.wire.is_large()
+    }
+
+    pub fn rest(&mut self) {
+        self.upstream.wire.rest();
+    }
+
     /// The client has closed a prepared statement.
     pub fn forget(&mut self, id: u32) {
         self.closed.extend(self.statements.remove(&id));
@@ -242,7 +250,13 @@ impl<F: SessionFactory> Connection<F> {
             }
             link.applied = Some(settings);
         }
-        wait_until_fresh(&front, &mut link, routing).await?;
+        tokio::select! {
+            biased;
+            waited = wait_until_fresh(&front, &mut link, routing) => waited?,
+            () = behind.source_gone() => {
+                return Err(Unready::Refused("the source has closed the connection".into()));
+            }
+        }
         // What is visible here may be older than what the session sees now.
         behind.view.has_written = true;
         let payload = self.payload_for(behind, &mut link, job).await?;
@@ -265,6 +279,8 @@ impl<F: SessionFactory> Connection<F> {
             Err(_) => return Err(Unready::Lost("it does not answer".into())),
         };
         upstream.wire.count(self.shared.memory.as_ref());
+        // A view that asks who reads it would be told of the front's account.
+        upstream.query(b"SET SESSION avocet_on_behalf = ON").await?;
         let peer = peer.clone();
         Ok(Link {
             peer,
@@ -300,12 +316,10 @@ impl<F: SessionFactory> Connection<F> {
             }
         };
         let payload = self.wire.input.slice(packet);
-        let whole = match params::bound_types(payload, self.capabilities, remote.params) {
-            None if remote.params > 0 => {
-                params::with_types(payload, self.capabilities, remote.params, &remote.types)
-                    .ok_or_else(gone)?
-            }
-            _ => payload.to_vec(),
+        let whole = match remote.binds || remote.params == 0 {
+            false => params::with_types(payload, self.capabilities, remote.params, &remote.types)
+                .ok_or_else(gone)?,
+            true => payload.to_vec(),
         };
         let mut payload = whole;
         payload.get_mut(STATEMENT_AT).ok_or_else(gone)?.copy_from_slice(&there.to_le_bytes());
@@ -328,7 +342,7 @@ impl<F: SessionFactory> Connection<F> {
                         return First::Lost(error);
                     }
                 }
-                () = unasked(Some(&mut *behind)) => return First::SourceLost,
+                () = behind.source_gone() => return First::SourceLost,
                 Interruption::Statement = interrupt.raised(), if killed.is_none() => {
                     killed = Some(tokio::time::Instant::now());
                     self.kill(&behind.front, link);
@@ -371,7 +385,7 @@ impl<F: SessionFactory> Connection<F> {
                     }
                 }
                 flushed = self.wire.flush(), if is_waiting => flushed?,
-                () = unasked(Some(&mut *behind)) => return Ok(Next::Close),
+                () = behind.source_gone() => return Ok(Next::Close),
                 Interruption::Statement = interrupt.raised(), if killed.is_none() => {
                     killed = Some(tokio::time::Instant::now());
                     self.kill(&behind.front, link);
@@ -379,7 +393,7 @@ impl<F: SessionFactory> Connection<F> {
                 () = at(killed.map(|at| at + PATIENCE)) => return Ok(Next::Close),
             }
         }
-        link.upstream.wire.rest();
+        link.upstream.wire.rest_for_now();
         Ok(Next::Continue)
     }
 

@@ -32,6 +32,19 @@ impl<F: SessionFactory> Connection<F> {
         behind: &mut Behind,
         asked: Asked<'_>,
         routing: &Routing,
+        noted: Noted,
+    ) -> Result<Next, WireError> {
+        self.limit_writes(behind.view.settings.as_ref());
+        let next = self.run_somewhere(behind, asked, routing, noted).await;
+        self.limit_writes(None);
+        next
+    }
+
+    async fn run_somewhere(
+        &mut self,
+        behind: &mut Behind,
+        asked: Asked<'_>,
+        routing: &Routing,
         mut noted: Noted,
     ) -> Result<Next, WireError> {
         let front = behind.front.clone();

@@ -2,10 +2,12 @@
 //! is first to run here.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use avocet_session::api::{SessionFactory, SqlSession, StatementId};
 use avocet_sql::parse::digest::{Digest, SlotKind};
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::SqlMode;
 use avocet_types::temporal::TimeZone;
 use avocet_types::text::to_text;
 use avocet_types::{Collation, Datum};
@@ -14,8 +16,9 @@ use super::Behind;
 use super::statement::Job;
 use crate::account::Account;
 use crate::connection::{Connection, LongData, Next, Statement};
+use crate::front::effects::Effects;
 use crate::front::framer::{Framer, Reply};
-use crate::front::shape::Effects;
+use crate::front::shape::Shape;
 use crate::protocol::charset;
 use crate::protocol::command::{self, Command};
 use crate::protocol::params::{self, ParamType};
@@ -28,10 +31,41 @@ pub(super) struct Remote {
     pub params: usize,
     /// As the client bound them last.
     pub types: Vec<ParamType>,
+    /// The execution at hand binds them.
+    pub binds: bool,
     /// The source has got these types, too.
     source_has_types: bool,
     /// Parts of its parameters came ahead: they are at the source.
     pub has_long_data: bool,
+    /// As it was told when it was last executed.
+    told: Option<Told>,
+}
+
+/// What a statement's text says, under one SQL mode.
+struct Told {
+    mode: SqlMode,
+    shape: Arc<Shape>,
+    /// What its cost is kept by, if it has a digest.
+    digest: Option<Box<[u8]>>,
+}
+
+impl Behind {
+    /// The shape of a prepared statement, and whether it has a digest, which is left in `digest` then. `None` if there is no such
+    /// statement. Its text is looked at once, and again under another SQL mode.
+    pub(super) fn shape_of_prepared(&mut self, id: u32, mode: SqlMode) -> Option<(Arc<Shape>, bool)> {
+        let remote = self.statements.get_mut(&id)?;
+        if let Some(told) = remote.told.as_ref().filter(|told| told.mode == mode) {
+            if let Some(digest) = &told.digest {
+                self.digest.text.clear();
+                self.digest.text.extend_from_slice(digest);
+            }
+            return Some((told.shape.clone(), told.digest.is_some()));
+        }
+        let (shape, has_digest) = self.front.shapes.of(&remote.text, mode, &mut self.digest);
+        let digest = has_digest.then(|| self.digest.text.as_slice().into());
+        remote.told = Some(Told { mode, shape: shape.clone(), digest });
+        Some((shape, has_digest))
+    }
 }
 
 impl<F: SessionFactory> Connection<F> {
@@ -54,15 +88,17 @@ impl<F: SessionFactory> Connection<F> {
         // Without its text it always runs on the source, and so it does when there are very many, or there is no memory for them.
         if let (Some((id, _, params)), Ok(text)) = (framer.prepared, text)
             && behind.statements.len() < self.shared.options.max_prepared_statements
-            && behind.account.grow(behind.texts + text.len())
+            && behind.account.grow(behind.texts + size_of_text(&text))
         {
-            behind.texts += text.len();
+            behind.texts += size_of_text(&text);
             let remote = Remote {
                 text,
                 params: usize::from(params),
                 types: Vec::new(),
+                binds: false,
                 source_has_types: true,
                 has_long_data: false,
+                told: None,
             };
             behind.statements.insert(id, remote);
         }
@@ -77,12 +113,13 @@ impl<F: SessionFactory> Connection<F> {
     ) -> Result<Next, WireError> {
         let Some(remote) = behind.statements.get(&id) else {
             // What it may do is not known.
-            let effects = Effects { settings: true, writes: true, ..Effects::default() };
-            return self.pass(behind, packet, Reply::Results, &effects).await;
+            return self.pass(behind, packet, Reply::Results, &Effects::unknown()).await;
         };
         self.begin(Activity::Execute, remote.text.as_bytes());
-        let (has_long_data, mode) = (remote.has_long_data, self.session.sql_mode());
-        let (shape, has_key) = behind.front.shapes.of(&remote.text, mode, &mut behind.digest);
+        let has_long_data = remote.has_long_data;
+        let Some((shape, has_key)) = behind.shape_of_prepared(id, self.session.sql_mode()) else {
+            return Ok(Next::Close);
+        };
         self.note_types(behind, packet.clone(), id);
         let payload = self.wire.input.slice(packet.clone());
         let is_simple = params::execute_flags(payload, self.capabilities).is_some_and(|flags| flags.is_plain);
@@ -97,11 +134,12 @@ impl<F: SessionFactory> Connection<F> {
     }
 
     /// Keeps the types that come with an execution.
-    pub(super) fn note_types(&self, behind: &mut Behind, packet: Range<usize>, id: u32) {
+    fn note_types(&self, behind: &mut Behind, packet: Range<usize>, id: u32) {
         let Some(remote) = behind.statements.get_mut(&id) else { return };
         let payload = self.wire.input.slice(packet);
-        if let Some(types) = params::bound_types(payload, self.capabilities, remote.params) {
-            remote.types = types;
+        remote.binds = params::bound_types(payload, self.capabilities, remote.params, &mut behind.types);
+        if remote.binds {
+            std::mem::swap(&mut remote.types, &mut behind.types);
             remote.source_has_types = false;
         }
     }
@@ -119,7 +157,7 @@ impl<F: SessionFactory> Connection<F> {
         let with_types = behind.statements.get_mut(&id).and_then(|remote| {
             remote.has_long_data = false;
             let has = std::mem::replace(&mut remote.source_has_types, true);
-            if has || params::bound_types(payload, self.capabilities, remote.params).is_some() {
+            if has || remote.binds {
                 return None;
             }
             params::with_types(payload, self.capabilities, remote.params, &remote.types)
@@ -190,6 +228,11 @@ impl<F: SessionFactory> Connection<F> {
         text.push_str(remote.text.get(copied..)?);
         Some(charset::encode_for(&text, status.client).into_owned())
     }
+}
+
+/// Bytes of a statement's text and its digest.
+pub(super) fn size_of_text(text: &str) -> usize {
+    2 * text.len()
 }
 
 fn unknown(id: u32) -> SqlError {

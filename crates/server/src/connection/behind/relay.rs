@@ -8,8 +8,8 @@ use avocet_types::error::ErrorCode;
 
 use super::Behind;
 use crate::connection::{Connection, Next};
+use crate::front::effects::Effects;
 use crate::front::framer::{Framer, Reply, Step};
-use crate::front::shape::Effects;
 use crate::protocol::StatusFlags;
 use crate::wire::{Wire, WireError};
 
@@ -61,8 +61,8 @@ impl<F: SessionFactory> Connection<F> {
         effects: &Effects,
     ) -> Result<Next, WireError> {
         behind.view.note(effects);
-        let is_open = behind.upstream.status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
-        behind.view.level_has_changed |= effects.settings && is_open;
+        // The transaction may be one that the same text begins.
+        behind.view.level_has_changed |= effects.settings;
         if matches!(sent, Err(WireError::OutOfMemory)) {
             let message = "The server has no memory for so large a packet at the moment";
             self.reply_error(&ErrorCode::OUT_OF_RESOURCES.because(message));
@@ -78,7 +78,7 @@ impl<F: SessionFactory> Connection<F> {
             match step {
                 Step::Ended(_) => break,
                 Step::File(_) => {
-                    self.pass_file(behind, framer.sequence).await?;
+                    Box::pin(self.pass_file(behind, framer.sequence)).await?;
                     continue;
                 }
                 Step::More(_) => {}
@@ -98,13 +98,14 @@ impl<F: SessionFactory> Connection<F> {
                 flushed = self.wire.flush(), if is_waiting => flushed?,
             }
         }
-        behind.upstream.wire.rest();
+        behind.upstream.wire.rest_for_now();
+        // An error alone says nothing of the transaction: it is as it was.
         if let Some(status) = framer.status {
             behind.upstream.status = status;
-            let is_open = status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
-            behind.view.has_changed &= is_open;
-            behind.view.level_has_changed &= is_open;
+            behind.view.has_changed &= status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
         }
+        let is_open = behind.upstream.status.contains(StatusFlags::SERVER_STATUS_IN_TRANS);
+        behind.view.level_has_changed &= is_open;
         if let Some((thread, of_statement)) = effects.kills.filter(|_| !framer.failed)
             && let Some(interrupt) = behind.front.interrupt_of(thread)
         {

@@ -1,24 +1,32 @@
-//! The connection phase of a client that came through a front.
+//! The connection phase of a client that came through a front, and COM_CHANGE_USER, which is another one.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use avocet_session::api::{AccountName, SessionFactory, SessionInfo, SqlSession};
+use avocet_session::api::{AccountName, SessionFactory, SessionInfo, SqlSession, Timeouts};
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::Behind;
 use crate::account::Account;
-use crate::connection::Connection;
+use crate::auth::exchange::AuthError;
 use crate::connection::sign_in::MAX_SIGN_IN_PACKET;
+use crate::connection::{Connection, Next};
 use crate::front::Front;
-use crate::front::exchange::{NotIn, sign_in as pass_sign_in, unreachable};
+use crate::front::exchange::{Exchange, Lost, NotIn, sign_in as pass_sign_in, unreachable};
 use crate::front::upstream::Upstream;
-use crate::front::view::View;
+use crate::front::view::{Settings, View};
 use crate::listen::Peer;
-use crate::protocol::{CapabilityFlags, reply};
-use crate::registry::Registration;
+use crate::protocol::{CapabilityFlags, Malformed, Reader, handshake, reply, status};
+use crate::registry::{Activity, Registration};
 use crate::server::Shared;
 use crate::transport::Transport;
 use crate::wire::{Wire, WireError};
+
+/// How long a client may take for anything, the source says: what it has to wait for is a session of its own, which it ends. What ends
+/// here is what nobody waits for any more.
+const OF_THE_SOURCE: Timeouts = Timeouts { idle: FOR_EVER, read: FOR_EVER, write: FOR_EVER };
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Lets the source greet a client and check who it is; `None` if it was told why not.
 pub async fn sign_in<F: SessionFactory>(
@@ -91,13 +99,14 @@ pub async fn sign_in<F: SessionFactory>(
                 last_query_peer: None,
                 digest: Default::default(),
                 key: Vec::new(),
+                types: Vec::new(),
             };
-            let timeouts = session.timeouts();
+            registration.set_timeouts(OF_THE_SOURCE);
             let mut connection = Connection {
                 capabilities: signed_in.hello.capabilities,
                 host: peer.host(),
                 info,
-                timeouts,
+                timeouts: OF_THE_SOURCE,
                 statements: Default::default(),
                 types: Vec::new(),
                 values: Vec::new(),
@@ -119,5 +128,71 @@ pub async fn sign_in<F: SessionFactory>(
             let _ = tokio::time::timeout(std::time::Duration::from_secs(1), wire.flush()).await;
             Ok(None)
         }
+    }
+}
+
+impl<F: SessionFactory> Connection<F> {
+    /// Becomes another user, if the source lets it. A client that fails to is disconnected.
+    pub(super) async fn change_user_with(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+    ) -> Result<Next, WireError> {
+        self.begin(Activity::Connect, b"");
+        match self.try_change_user_with(behind, packet).await {
+            Ok(()) => Ok(Next::Continue),
+            Err(AuthError::Denied(error)) => {
+                self.reply_error(&error);
+                self.wire.flush().await?;
+                Ok(Next::Close)
+            }
+            Err(AuthError::Wire(error)) => Err(error),
+        }
+    }
+
+    async fn try_change_user_with(
+        &mut self,
+        behind: &mut Behind,
+        packet: Range<usize>,
+    ) -> Result<(), AuthError> {
+        let bad = |_: Malformed| ErrorCode::UNKNOWN_COM_ERROR.with(&[]);
+        let payload = self.wire.input.slice(packet);
+        let reader = Reader::new(&payload[1..]);
+        let (login, collation) = handshake::change_user(reader, self.capabilities).map_err(bad)?;
+        let user = String::from_utf8_lossy(login.user).into_owned();
+        let plugin = login.plugin.unwrap_or_default().to_vec();
+        behind.upstream.send(payload).await?;
+        let mut exchange =
+            Exchange { client: &mut self.wire, source: &mut behind.upstream.wire, plugin, salt: self.salt };
+        let ok = exchange.run().await.map_err(|error| match error {
+            Lost::Client(error) => AuthError::Wire(error),
+            Lost::Source(error) => {
+                let (host, port) = behind.front.source.address();
+                unreachable((host, port), &error).into()
+            }
+            Lost::Denied(error) => error.into(),
+        })?;
+        self.salt = exchange.salt;
+        behind.upstream.status = status::of_ok(&ok).map_err(WireError::from)?;
+        self.session.reset().await;
+        self.forget_statements(behind);
+        behind.view.reset();
+        (behind.last_peer, behind.last_query_peer) = (None, None);
+        // The session here is the user's, too: what it says of itself is not of the one before.
+        self.info.account.user.clone_from(&user);
+        self.info.collation = collation.unwrap_or(self.info.collation);
+        self.session = self.shared.factory.open_behind_front(self.info.clone())?;
+        self.registration.signed_in(&user, &self.info.account, None);
+        behind.user = user;
+        self.wire.out.packet(&ok);
+        Ok(())
+    }
+    /// While a query runs here or on a peer, the client has as long for its reply as it would have at the source.
+    pub(super) fn limit_writes(&self, settings: Option<&Settings>) {
+        let timeouts = match settings {
+            Some(settings) => Timeouts { write: settings.write, ..OF_THE_SOURCE },
+            None => OF_THE_SOURCE,
+        };
+        self.registration.set_timeouts(timeouts);
     }
 }

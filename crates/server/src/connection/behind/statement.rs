@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,14 +9,15 @@ use avocet_channel::Interruption;
 use avocet_session::api::{Journal, Routed, SessionFactory, SqlSession, StatementId};
 use avocet_types::error::{ErrorCode, SqlError};
 
+use super::Behind;
 use super::choice::{Chosen, Noted};
 use super::places::Asked;
-use super::{Behind, unasked};
 use crate::connection::commands::Ran;
 use crate::connection::{Connection, Next};
 use crate::front::dialect::Dialect;
+use crate::front::effects::Effects;
 use crate::front::framer::Reply;
-use crate::front::shape::{Candidate, Effects, Place, Shape};
+use crate::front::shape::{Candidate, Place, Shape};
 use crate::protocol::charset;
 use crate::protocol::command::{self, Command};
 use crate::registry::Activity;
@@ -49,8 +49,7 @@ impl<F: SessionFactory> Connection<F> {
         let job = Job::Query(packet);
         let Some((shape, has_key)) = self.shape_of(behind, &job) else {
             // The source says what is wrong with its characters.
-            let effects = Effects { settings: true, writes: true, ..Effects::default() };
-            return self.pass_job(behind, job, &effects).await;
+            return self.pass_job(behind, job, &Effects::unknown()).await;
         };
         self.answer(behind, job, shape, has_key).await
     }
@@ -59,13 +58,12 @@ impl<F: SessionFactory> Connection<F> {
     /// character set.
     fn shape_of(&self, behind: &mut Behind, job: &Job) -> Option<(Arc<Shape>, bool)> {
         let mode = self.session.sql_mode();
-        let Behind { front, digest, .. } = behind;
         match job {
             Job::Query(packet) => {
                 let text = self.text_of(packet.clone())?;
-                Some(front.shapes.of(&text, mode, digest))
+                Some(behind.front.shapes.of(&text, mode, &mut behind.digest))
             }
-            Job::Execute(_, id) => Some(front.shapes.of(&behind.statements.get(id)?.text, mode, digest)),
+            Job::Execute(_, id) => behind.shape_of_prepared(*id, mode),
         }
     }
 
@@ -78,7 +76,8 @@ impl<F: SessionFactory> Connection<F> {
         }
     }
 
-    /// Runs a statement where its shape, its session and the data's freshness let it.
+    /// Runs a statement where its shape, its session and the data's freshness let it. What more than passing it on takes is in boxes: the
+    /// future of a statement that is passed on is small.
     pub(super) async fn answer(
         &mut self,
         behind: &mut Behind,
@@ -89,10 +88,10 @@ impl<F: SessionFactory> Connection<F> {
         let began = Instant::now();
         for is_known in [false, true] {
             match &shape.place {
-                Place::Here => break,
+                Place::Here { .. } => break,
                 Place::WithLast if self.asks_here(behind, &shape) => match behind.peer_asked(&shape) {
                     None => break,
-                    Some(peer) => return self.ask_last_peer(behind, &job, &peer).await,
+                    Some(peer) => return Box::pin(self.ask_last_peer(behind, &job, &peer)).await,
                 },
                 Place::Source(_) if self.asks_here(behind, &shape) => {
                     let message = "Avocet: the statement before ran here, and the source cannot tell its FOUND_ROWS(), ROW_COUNT() or \
@@ -118,9 +117,10 @@ impl<F: SessionFactory> Connection<F> {
                     }
                     if is_known || behind.view.is_known() {
                         let candidate = candidate.clone();
-                        return self.answer_either(behind, job, &shape, &candidate, has_key, began).await;
+                        let chosen = self.answer_either(behind, job, &shape, &candidate, has_key, began);
+                        return Box::pin(chosen).await;
                     }
-                    if let Err(error) = self.match_session(behind).await {
+                    if let Err(error) = Box::pin(self.match_session(behind)).await {
                         return Ok(self.lost_source(&error));
                     }
                     // The text may mean something else under the session's real settings.
@@ -135,11 +135,16 @@ impl<F: SessionFactory> Connection<F> {
                 }
             }
         }
-        // It is about what happened here.
-        if let Err(error) = self.match_session(behind).await {
+        Box::pin(self.answer_own(behind, job, &shape)).await
+    }
+
+    /// Runs a statement that is about what happened here, or about this server.
+    async fn answer_own(&mut self, behind: &mut Behind, job: Job, shape: &Shape) -> Result<Next, WireError> {
+        let as_there = !matches!(shape.place, Place::Here { as_there: false });
+        if as_there && let Err(error) = self.match_session(behind).await {
             return Ok(self.lost_source(&error));
         }
-        if matches!(shape.place, Place::Here)
+        if matches!(shape.place, Place::Here { .. })
             && let Err(error) = self.speak_own(behind).await
         {
             self.reply_error(&error);
@@ -149,6 +154,10 @@ impl<F: SessionFactory> Connection<F> {
         // FOUND_ROWS() and warnings are asked for by statements that leave them as they are.
         if !matches!(shape.place, Place::WithLast) {
             behind.last_peer = None;
+            if shape.effects.finds_rows {
+                behind.last_query_peer = None;
+                behind.view.last_query_ran_here = true;
+            }
         }
         behind.view.last_ran_here = true;
         Ok(self.conclude(ran.outcome))
@@ -216,27 +225,17 @@ impl<F: SessionFactory> Connection<F> {
             return Ok(Ran::failed(error));
         }
         let interrupt = self.registration.interrupt.clone();
-        let ran = {
-            let mut running = pin!(async {
-                match job {
-                    Job::Query(packet) => self.run_query(packet.clone()).await,
-                    Job::Execute(packet, id) => Ok(self.run_prepared(packet.clone(), StatementId(*id)).await),
-                }
-            });
-            tokio::select! {
-                biased;
-                ran = &mut running => ran?,
-                // KILL at the source ends its connection, and so this one.
-                () = unasked(Some(behind)) => {
-                    interrupt.raise(Interruption::Connection);
-                    running.await?
-                }
-            }
+        // KILL at the source ends its connection, and so this one.
+        let gone = move || interrupt.raise(Interruption::Connection);
+        let kept = behind.upstream.keep(behind.ping_every(), gone);
+        let ran = match job {
+            Job::Query(packet) => self.run_query(packet.clone()).await,
+            Job::Execute(packet, id) => Ok(self.run_prepared(packet.clone(), StatementId(*id)).await),
         };
-        if let Job::Execute(packet, id) = job {
-            self.note_types(behind, packet.clone(), *id);
+        if let Some(upstream) = kept.take_back().await {
+            behind.upstream = upstream;
         }
-        Ok(ran)
+        ran
     }
 
     /// To the source, as one of many, of which nothing is noted unless it takes long.

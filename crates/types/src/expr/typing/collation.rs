@@ -142,7 +142,7 @@ pub enum Agreement {
     Compared,
     /// They make one text, or one of them is chosen: there may be none that all agree on.
     Together,
-    /// One is looked for in another: of two `_bin` collations, the first one is taken.
+    /// One is looked for in another: not even two `_bin` collations must agree.
     Searched,
 }
 
@@ -166,7 +166,7 @@ pub fn aggregate<'a>(
         let combined = match combine(so_far, next) {
             Some(combined) => combined,
             None if agreement == Agreement::Searched && so_far.coercibility != Coercibility::Explicit => {
-                so_far
+                Derivation { coercibility: Coercibility::NoCollation, ..so_far }
             }
             None => return Err(mix(&derivations, operation)),
         };
