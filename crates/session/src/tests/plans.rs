@@ -370,3 +370,14 @@ fn rows_whose_key_is_there_are_replaced_or_updated() {
     client.check("INSERT INTO t VALUES (9, 1, 'd') ON DUPLICATE KEY UPDATE n = 2", "ok 0");
     client.check("SELECT * FROM t ORDER BY id", "1|16|b\n3|2|d\n4|4|e");
 }
+
+/// Several decimals equal one double: an index on them gives no order of the column behind.
+#[test]
+fn an_equality_of_doubles_leaves_the_order_to_be_sorted() {
+    let mut client = Client::new();
+    client.check("CREATE TABLE o (id INT PRIMARY KEY, v DECIMAL(40, 20), x INT, KEY (v, x))", "ok 0");
+    let rows = "INSERT INTO o VALUES (1, 0.10000000000000000001, 2), (2, 0.10000000000000000002, 1), (3, 0.1, 3), (4, 7, 0)";
+    client.check(rows, "ok 4 (Records: 4  Duplicates: 0  Warnings: 0)");
+    client.check("SELECT x FROM o FORCE INDEX (v) WHERE v = 0.1e0 ORDER BY x", "1\n2\n3");
+    client.check("SELECT x FROM o FORCE INDEX (v) WHERE v = 0.1e0 ORDER BY x DESC LIMIT 2", "3\n2");
+}

@@ -166,7 +166,7 @@ pub fn aggregate<'a>(
         let combined = match combine(so_far, next) {
             Some(combined) => combined,
             None if agreement == Agreement::Searched && so_far.coercibility != Coercibility::Explicit => {
-                Derivation { coercibility: Coercibility::NoCollation, ..so_far }
+                return Ok(Derivation { coercibility: Coercibility::NoCollation, ..so_far });
             }
             None => return Err(mix(&derivations, operation)),
         };

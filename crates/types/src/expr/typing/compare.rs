@@ -324,7 +324,12 @@ impl Typer {
 
     /// `expr [NOT] BETWEEN low AND high`.
     pub fn between(&self, expr: Expr, low: Expr, high: Expr, negated: bool) -> EvalResult<Expr> {
-        let exprs = vec![expr, low, high];
+        let mut exprs = vec![expr, low, high];
+        if exprs.iter().any(|expr| is_temporal(ValueClass::of(&expr.ty))) {
+            for expr in &mut exprs {
+                *expr = computed_text(expr).unwrap_or_else(|| expr.clone());
+            }
+        }
         self.check_compared(&exprs, false)?;
         refuse_geometries(&exprs, "between")?;
         if !exprs.iter().any(|expr| is_number(ValueClass::of(&expr.ty))) {
@@ -694,7 +699,13 @@ fn is_time(expr: &Expr) -> bool {
     }
 }
 
-/// Error 1525 for a literal that is compared with a date and is none.
+/// A constant text that is no literal, as one: beside dates it is read once, as a literal is.
+fn computed_text(expr: &Expr) -> Option<Expr> {
+    let is_computed = expr.as_literal().is_none() && expr.ty.is_string() && expr.is_constant();
+    is_computed.then(|| expr.clone().fold())
+}
+
+/// Error 1525 for a constant that is compared with a date and is none.
 fn check_dates(exprs: &[Expr], zeros: ZeroDates) -> EvalResult<()> {
     let classes = || exprs.iter().map(|expr| ValueClass::of(&expr.ty));
     if classes().fold(ValueClass::Null, meet) != ValueClass::DateTime || classes().any(is_number) {
@@ -706,11 +717,7 @@ fn check_dates(exprs: &[Expr], zeros: ZeroDates) -> EvalResult<()> {
         _ => "DATETIME",
     };
     for expr in exprs {
-        // What is constant is computed first.
-        let computed = match expr.as_literal() {
-            None if expr.ty.is_string() && expr.is_constant() => Some(expr.clone().fold()),
-            _ => None,
-        };
+        let computed = computed_text(expr);
         let expr = computed.as_ref().unwrap_or(expr);
         if let Some(Datum::Str(text)) = expr.as_literal()
             && !is_date(expr, zeros)
