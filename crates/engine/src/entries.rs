@@ -9,7 +9,8 @@ use avocet_storage::index::{Direction, Lookup, MAX_KEY_LEN, ScanScratch};
 use avocet_storage::relation::pin;
 use avocet_storage::rows::RowLatch;
 use avocet_storage::version::StaleEntry;
-use avocet_types::{Datum, RowRef};
+use avocet_types::text::visible;
+use avocet_types::{Datum, RowRef, SqlType};
 
 use crate::buffers::ReadScratch;
 use crate::error::{EngineError, Result, malformed};
@@ -183,7 +184,10 @@ impl IndexHandle {
     }
 }
 
-/// The value of a key as MySQL prints it in error 1062.
+/// So much of a key's value is printed, so that the key's name behind it is not cut off.
+const MAX_KEY_TEXT: usize = 64;
+
+/// The value of a key as MySQL prints it in error 1062: its beginning, bytes that are no ASCII in hexadecimal.
 pub(crate) fn key_text(table: &TableHandle, index: usize, row: &RowRef<'_>) -> String {
     let mut text = Vec::new();
     for (n, part) in table.indexes[index].def.parts.iter().enumerate() {
@@ -200,9 +204,24 @@ pub(crate) fn key_text(table: &TableHandle, index: usize, row: &RowRef<'_>) -> S
             (Datum::Bytes(whole), Some(len)) => Datum::Bytes(whole[..whole.len().min(len as usize)].into()),
             _ => value,
         };
+        let at = text.len();
         avocet_types::text::write_text(&value, ty, avocet_types::temporal::TimeZone::UTC, &mut text);
+        if ty.is_bytes() || matches!(ty, SqlType::Bit { .. }) {
+            let bytes = text.split_off(at);
+            // What a BINARY is filled up with says nothing.
+            let end = match ty {
+                SqlType::Binary { .. } => {
+                    bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1).min(bytes.len())
+                }
+                _ => bytes.len(),
+            };
+            text.extend(visible(&bytes[..end.min(MAX_KEY_TEXT)]).into_bytes());
+        }
     }
-    String::from_utf8_lossy(&text).into_owned()
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    let end = (0..=text.len().min(MAX_KEY_TEXT)).rfind(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+    text
 }
 
 /// The newest version of a row, deleted or not, where no transaction uses the table. False if there never was one.

@@ -122,15 +122,25 @@ pub fn with_zeros(mut text: Vec<u8>, width: usize) -> Vec<u8> {
     text
 }
 
-/// The first six bytes of a text as MySQL's messages show them; ASCII as it is where characters have `min_len` 1.
-pub(crate) fn printable(bytes: &[u8], min_len: u32) -> String {
-    let mut shown = String::new();
-    for &byte in bytes.iter().take(6) {
+/// Bytes as MySQL's messages show them: ASCII as it is, others in hexadecimal.
+pub fn visible(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for &byte in bytes {
         match byte {
-            b' '..=b'~' if min_len == 1 => shown.push(byte.into()),
+            b' '..=b'~' => shown.push(byte.into()),
             _ => shown.push_str(&format!("\\x{byte:02X}")),
         }
     }
+    shown
+}
+
+/// The first six bytes of a text as MySQL's messages show them; ASCII as it is where characters have `min_len` 1.
+pub(crate) fn printable(bytes: &[u8], min_len: u32) -> String {
+    let shown = &bytes[..bytes.len().min(6)];
+    let mut shown = match min_len {
+        1 => visible(shown),
+        _ => shown.iter().map(|byte| format!("\\x{byte:02X}")).collect(),
+    };
     if bytes.len() > 6 {
         shown.push_str("...");
     }
