@@ -327,7 +327,9 @@ impl Typer {
         let mut exprs = vec![expr, low, high];
         if exprs.iter().any(|expr| is_temporal(ValueClass::of(&expr.ty))) {
             for expr in &mut exprs {
-                *expr = computed_text(expr).unwrap_or_else(|| expr.clone());
+                if let Some(computed) = computed_text(expr) {
+                    *expr = computed;
+                }
             }
         }
         self.check_compared(&exprs, false)?;
