@@ -11,6 +11,7 @@ use avocet_storage::relation::RowsPerSegment;
 use avocet_types::{Datum, RowRef, Value};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use crate::activity::{Activity, RowCounts};
 use crate::blocks::Blocks;
 use crate::buffers::BufferPool;
 use crate::capture::Capture;
@@ -23,7 +24,7 @@ use crate::error::Result;
 use crate::freeze::{Freezer, FreezerState};
 use crate::garbage::{Collector, Garbage};
 use crate::health::Health;
-use crate::locks::{RowLocks, WaitHook};
+use crate::locks::{RowLockWaits, RowLocks, WaitHook};
 use crate::memory::MemoryBudget;
 use crate::metadata_lock::{MetadataLock, MetadataWaits};
 use crate::origins::Origins;
@@ -176,6 +177,7 @@ pub struct Engine {
     pub(crate) garbage: Garbage,
     pub(crate) buffers: BufferPool,
     pub(crate) row_locks: RowLocks,
+    pub(crate) activity: Activity,
     pub(crate) metadata_waits: MetadataWaits,
     /// Held by whoever changes definitions as by a transaction that changes a table, and READ by whoever has all tables locked.
     pub(crate) definitions: Arc<MetadataLock>,
@@ -218,6 +220,7 @@ impl Engine {
             garbage: Garbage::default(),
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
+            activity: Activity::default(),
             metadata_waits: MetadataWaits::default(),
             definitions: Arc::default(),
             backups: Arc::default(),
@@ -435,6 +438,15 @@ impl Engine {
     /// Bytes that the log has grown by since the last checkpoint.
     pub(crate) fn log_since_checkpoint(&self) -> u64 {
         self.pipeline.log().durable_lsn().0.saturating_sub(self.redo_from.load(Ordering::Relaxed))
+    }
+
+    /// Rows that were changed by transactions that have committed.
+    pub fn row_counts(&self) -> RowCounts {
+        self.activity.rows()
+    }
+
+    pub fn row_lock_waits(&self) -> RowLockWaits {
+        self.row_locks.waits()
     }
 
     /// What background work did.

@@ -11,6 +11,7 @@
 //! Knows nothing of SQL text, plans or protocols. Values passed in are already of their columns' types.
 #![deny(unsafe_code)]
 
+mod activity;
 mod apply;
 mod background;
 mod block_rows;
@@ -67,6 +68,7 @@ pub mod typed;
 mod values;
 mod withheld;
 
+pub use activity::RowCounts;
 pub use apply::Applier;
 pub use avocet_base::RowId;
 pub use avocet_log::{Compression, Durability, LogFollower, LogRecord};
@@ -93,7 +95,7 @@ pub use error::{EngineError, ErrorKind, ForeignKeyError, Result};
 pub use foreign::are_compatible;
 pub use index_ahead::IndexesAhead;
 pub use keys::KeyRange;
-pub use locks::WaitHook;
+pub use locks::{RowLockWaits, WaitHook};
 pub use memory::{MemoryBudget, MemoryUse};
 pub use pace::BackgroundStats;
 pub use procedure::{Call, Parameter, ParameterMode, Procedure, Procedures, Reply, ResultSet};

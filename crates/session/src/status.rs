@@ -55,7 +55,18 @@ impl Shared {
             ("Avocet_memory_clients", memory.clients.to_string()),
             ("Avocet_memory_cache", memory.cache.to_string()),
             ("Avocet_versions", self.engine.version_backlog().to_string()),
+        ]);
+        let (rows, waits) = (self.engine.row_counts(), self.engine.row_lock_waits());
+        list.extend([
+            ("Innodb_rows_inserted", rows.inserted.to_string()),
+            ("Innodb_rows_updated", rows.updated.to_string()),
+            ("Innodb_rows_deleted", rows.deleted.to_string()),
             ("Innodb_row_lock_current_waits", self.engine.sleeping_waiters().to_string()),
+            ("Innodb_row_lock_waits", waits.count.to_string()),
+            // In milliseconds, as InnoDB counts them.
+            ("Innodb_row_lock_time", (waits.total_us / 1000).to_string()),
+            ("Innodb_row_lock_time_avg", (waits.total_us / waits.count.max(1) / 1000).to_string()),
+            ("Innodb_row_lock_time_max", (waits.longest_us / 1000).to_string()),
         ]);
         let routed = self.journal.totals();
         list.extend([

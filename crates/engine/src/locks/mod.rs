@@ -95,12 +95,23 @@ struct Stripe {
 
 type Entries = HashMap<RowKey, Entry>;
 
+/// Waits for row locks since the engine was opened, for monitoring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowLockWaits {
+    /// Those that have begun.
+    pub count: u64,
+    /// Of those that have ended, in microseconds.
+    pub total_us: u64,
+    pub longest_us: u64,
+}
+
 /// Who waits, and who is waited for.
 #[derive(Default)]
 struct Graph {
     waiting: HashMap<TxnId, Arc<Waiter>>,
     /// Rows that a transaction holds and others wait for: to be looked at when it ends.
     waited_for: HashMap<TxnId, HashSet<RowKey>>,
+    waits: RowLockWaits,
 }
 
 pub(crate) struct RowLocks {
@@ -163,7 +174,7 @@ impl RowLocks {
         let passed = waiter.is_none() && entry.has_queue();
         if let Some(waiter) = waiter.take() {
             entry.remove(&waiter);
-            self.graph.lock().waiting.remove(&request.txn.id());
+            self.graph.lock().end_wait(request.txn.id());
             entry.passed = 0;
         } else if passed {
             entry.passed += 1;
@@ -187,7 +198,7 @@ impl RowLocks {
         let mut graph = self.graph.lock();
         let place = waiter.get_or_insert_with(|| {
             let place = entry.push(request);
-            graph.waiting.insert(request.txn.id(), place.clone());
+            graph.begin_wait(request.txn.id(), &place);
             place
         });
         place.sleep_again();
@@ -205,7 +216,7 @@ impl RowLocks {
             entry.remove(waiter);
             entry.wake();
         }
-        self.graph.lock().waiting.remove(&waiter.txn.id());
+        self.graph.lock().end_wait(waiter.txn.id());
         tidy(stripe, &mut entries, &waiter.key);
     }
 
@@ -274,6 +285,10 @@ impl RowLocks {
         self.stripes.iter().map(|stripe| stripe.entries.lock().capacity()).sum()
     }
 
+    pub fn waits(&self) -> RowLockWaits {
+        self.graph.lock().waits
+    }
+
     /// How many wait and have not been woken.
     pub fn sleepers(&self) -> usize {
         self.graph.lock().waiting.values().filter(|waiter| waiter.sleeps()).count()
@@ -311,6 +326,19 @@ fn tidy(stripe: &Stripe, entries: &mut Entries, key: &RowKey) {
 }
 
 impl Graph {
+    fn begin_wait(&mut self, txn: TxnId, waiter: &Arc<Waiter>) {
+        self.waiting.insert(txn, waiter.clone());
+        self.waits.count += 1;
+    }
+
+    fn end_wait(&mut self, txn: TxnId) {
+        if let Some(waiter) = self.waiting.remove(&txn) {
+            let us = waiter.began.elapsed().as_micros() as u64;
+            self.waits.total_us += us;
+            self.waits.longest_us = self.waits.longest_us.max(us);
+        }
+    }
+
     /// False if the holder has ended meanwhile.
     fn note_waited_for(&mut self, holder: &Arc<TxnState>, key: RowKey) -> bool {
         let is_new = self.waited_for.entry(holder.id()).or_default().insert(key);

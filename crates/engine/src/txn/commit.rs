@@ -96,6 +96,8 @@ impl Txn {
                 table.rows.fetch_add(*change, Ordering::Relaxed);
             }
         }
+        let loaded = self.changes.loads.iter().map(|load| load.rows).sum();
+        self.engine.activity.note_commit(&self.changes.undo, loaded);
         self.note_touched();
         self.release_metadata_locks();
         self.forget_reads();
