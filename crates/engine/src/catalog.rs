@@ -303,6 +303,12 @@ impl Catalog {
                     self.publish(handle.redefined(def));
                 }
             }
+            Change::SetCreated { table, at_us } => {
+                if let Some(handle) = self.by_id.get(table).cloned() {
+                    let def = TableDef { created_us: Some(*at_us), ..(*handle.def).clone() };
+                    self.publish(handle.redefined(def));
+                }
+            }
             Change::ShowIndex { table, index, visible } => {
                 if let Some(handle) = self.by_id.get(table).cloned() {
                     let mut def = (*handle.def).clone();

@@ -217,6 +217,7 @@ fn table_of(sql: &str) -> TableDef {
         kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        created_us: None,
         stored: None,
     }
 }

@@ -323,7 +323,8 @@ impl Session {
         if !temporary && self.exists_already(&database, &name, if_not_exists)? {
             return Ok(Outcome::ok());
         }
-        let mut def = TableDef { id: TableId(0), database, name, ..(*model.def).clone() };
+        let created_us = Some(self.now_us());
+        let mut def = TableDef { id: TableId(0), database, name, created_us, ..(*model.def).clone() };
         // Foreign keys are not copied; their indexes are ordinary ones here.
         def.foreign_keys.clear();
         def.indexes.iter_mut().for_each(|index| index.generated = false);

@@ -80,6 +80,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        created_us: None,
         stored: None,
     }
 }

@@ -35,6 +35,8 @@ pub struct TableDef {
     pub comment: String,
     /// Of a view, which has no rows and no indexes of its own.
     pub view: Option<Box<ViewDef>>,
+    /// When it was made or last altered, in microseconds since 1970. Definitions of older releases do not say.
+    pub created_us: Option<i64>,
     /// Where column blocks have the columns, once these have changed under the blocks.
     pub stored: Option<Box<StoredColumns>>,
 }
@@ -89,6 +91,7 @@ impl TableDef {
             default_collation: Collation::DEFAULT,
             comment: String::new(),
             view: None,
+            created_us: None,
             stored: None,
         }
     }

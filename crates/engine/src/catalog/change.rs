@@ -80,6 +80,11 @@ pub(crate) enum Change {
         partitioning: Option<String>,
         kept_keys: Vec<KeptKeyDef>,
     },
+    /// When the table was altered.
+    SetCreated {
+        table: TableId,
+        at_us: i64,
+    },
     /// Whether plans may use an index.
     ShowIndex {
         table: TableId,
@@ -242,6 +247,11 @@ impl Change {
                 to.put_varint(kept_keys.len() as u64);
                 kept_keys.iter().for_each(|key| key.encode(to));
             }
+            Self::SetCreated { table, at_us } => {
+                to.put_u8(34);
+                to.put_u32(table.0);
+                to.put_i64(*at_us);
+            }
             Self::ShowIndex { table, index, visible } => {
                 to.put_u8(31);
                 to.put_u32(table.0);
@@ -353,6 +363,7 @@ impl Change {
                 }
                 Self::SetKept { table, partitioning, kept_keys }
             }
+            34 => Self::SetCreated { table: TableId(reader.u32(WHAT)?), at_us: reader.i64(WHAT)? },
             33 => Self::Reshape {
                 old: TableId(reader.u32(WHAT)?),
                 def: Box::new(TableDef::decode(reader)?),
@@ -490,6 +501,7 @@ pub(super) mod tests {
                 }],
             },
             Change::SetKept { table: old, partitioning: None, kept_keys: vec![] },
+            Change::SetCreated { table: old, at_us: 1_700_000_000_123_456 },
             Change::SetChecks {
                 table: old,
                 checks: vec![CheckDef { name: "c".into(), condition: "(`a` > 0)".into(), enforced: true }],

@@ -306,6 +306,9 @@ impl Alteration {
             let (partitioning, kept_keys) = (def.partitioning.clone(), def.kept_keys.clone());
             changes.push(Change::SetKept { table, partitioning, kept_keys });
         }
+        if let Some(at_us) = def.created_us.filter(|_| def.created_us != old.created_us) {
+            changes.push(Change::SetCreated { table, at_us });
+        }
         changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table, next }));
         let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });
         changes.extend(renamed);

@@ -250,6 +250,9 @@ impl Session {
         indexes::check_written_null(&draft.def, &draft.written_null)?;
         self.check_still_indexed(table, &draft)?;
         indexes::drop_superfluous(&mut draft.def);
+        if !actions.iter().all(keeps_created) {
+            draft.def.created_us = Some(self.now_us());
+        }
         draft.drop_hidden();
         functional::retype(&mut draft.def)?;
         if draft.def.own_columns().is_empty() {
@@ -713,6 +716,11 @@ fn of_resequenced(error: SqlError, copy: &TableHandle) -> SqlError {
     }
     let why = "ALTER TABLE causes auto_increment resequencing, resulting in duplicate entry";
     SqlError { message: error.message.replacen("Duplicate entry", why, 1), ..error }
+}
+
+/// Whether the table's CREATE_TIME stays what it was.
+fn keeps_created(action: &AlterAction) -> bool {
+    matches!(action, AlterAction::RenameTable(_) | AlterAction::Nothing | AlterAction::How(_))
 }
 
 /// What defaults and checks name a column by stays. Asked while all columns have their old names.

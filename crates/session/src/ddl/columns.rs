@@ -234,6 +234,7 @@ impl Session {
             kept_keys: Vec::new(),
             partitioning: None,
             view: None,
+            created_us: Some(self.now_us()),
             stored: None,
         };
         let redefined = |name: &str| of_query.iter().any(|c| names::eq(&c.name, name));
@@ -517,6 +518,7 @@ fn no_columns() -> TableDef {
         kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        created_us: None,
         stored: None,
     }
 }

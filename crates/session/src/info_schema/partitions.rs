@@ -1,4 +1,4 @@
-//! `information_schema.PARTITIONS`: a row for each partition, or subpartition, and one for each table without.
+//! `information_schema.PARTITIONS`: a row for each partition, or subpartition, and one for each table without, views among them.
 
 use avocet_engine::TableHandle;
 use avocet_sql::kept::partitions::{Bound, Function, Part, Partitioning, read};
@@ -52,13 +52,16 @@ fn fill(session: &Session, rows: &mut Rowset) {
     for handle in session.seen_tables(&catalog) {
         let partitioning = handle.def.partitioning.as_ref().and_then(|text| read(text).ok());
         match partitioning {
-            None => rows.push(row(handle, None, handle.row_count())),
-            Some(partitioning) => fill_partitions(handle, &partitioning, rows),
+            None => rows.push(row(session, handle, None, handle.row_count())),
+            Some(partitioning) => fill_partitions(session, handle, &partitioning, rows),
         }
+    }
+    for view in session.seen_views(&catalog) {
+        rows.push(row(session, view, None, 0));
     }
 }
 
-fn fill_partitions(handle: &TableHandle, partitioning: &Partitioning, rows: &mut Rowset) {
+fn fill_partitions(session: &Session, handle: &TableHandle, partitioning: &Partitioning, rows: &mut Rowset) {
     let (parts, subs) = partitioning.counts();
     // Rows are not counted by partition: each gets the same share.
     let share = handle.row_count() / (parts * subs.max(1)).max(1);
@@ -72,11 +75,11 @@ fn fill_partitions(handle: &TableHandle, partitioning: &Partitioning, rows: &mut
             comment: comment.unwrap_or_default().to_owned(),
         };
         if subs.is_empty() {
-            rows.push(row(handle, Some(one(None, part.options.comment.as_deref())), share));
+            rows.push(row(session, handle, Some(one(None, part.options.comment.as_deref())), share));
         }
         for (of, (name, options)) in subs.iter().enumerate() {
             let place = one(Some((of, name)), options.comment.as_deref());
-            rows.push(row(handle, Some(place), share));
+            rows.push(row(session, handle, Some(place), share));
         }
     }
 }
@@ -90,18 +93,20 @@ struct Place<'p> {
     comment: String,
 }
 
-fn row(handle: &TableHandle, place: Option<Place<'_>>, count: u64) -> Vec<Value> {
+fn row(session: &Session, handle: &TableHandle, place: Option<Place<'_>>, count: u64) -> Vec<Value> {
     let optional = |value: Option<String>| value.map_or(Datum::Null, text);
     let ordinal = |at: Option<usize>| at.map_or(Datum::Null, |at| Datum::UInt(at as u64 + 1));
     let place = place.as_ref();
     let sub = place.and_then(|place| place.sub.as_ref());
     let function = place.map(|place| &place.partitioning.function);
     let sub_function = place.and_then(|place| place.partitioning.sub.as_ref()).map(|sub| &sub.function);
+    let def = &handle.def;
+    let created_us = def.view.as_ref().map_or(def.created_us, |view| Some(view.created_us));
     let described = place.filter(|place| place.part.bound != Bound::None);
     vec![
         text("def"),
-        text(&handle.def.database),
-        text(&handle.def.name),
+        text(&def.database),
+        text(&def.name),
         optional(place.map(|place| place.part.name.clone())),
         optional(sub.map(|(_, name)| name.clone())),
         ordinal(place.map(|place| place.at)),
@@ -118,7 +123,7 @@ fn row(handle: &TableHandle, place: Option<Place<'_>>, count: u64) -> Vec<Value>
         Datum::UInt(0),
         Datum::UInt(0),
         Datum::UInt(0),
-        Datum::Null,
+        super::tables::created(session, created_us),
         Datum::Null,
         Datum::Null,
         Datum::Null,

@@ -471,6 +471,14 @@ fn auto_increment_of(table: &TableHandle) -> Value {
     }
 }
 
+/// CREATE_TIME, in whole seconds of the session's time zone.
+pub(super) fn created(session: &Session, at_us: Option<i64>) -> Value {
+    at_us.map_or(Datum::Null, |at_us| {
+        let second = at_us.div_euclid(1_000_000) * 1_000_000;
+        Datum::DateTime(session.settings.time_zone.to_local(second))
+    })
+}
+
 /// From ENGINE to TABLE_COMMENT: what SHOW TABLE STATUS tells of a table, too.
 pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
     let table = &handle.def;
@@ -490,7 +498,7 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
         Datum::UInt(index_bytes),
         Datum::UInt(0),
         auto_increment_of(handle),
-        Datum::Null,
+        created(session, table.created_us),
         Datum::Null,
         Datum::Null,
         text(table.default_collation.name()),

@@ -19,18 +19,13 @@ pub fn type_of(table: &TableDef) -> &'static str {
 /// From ENGINE to TABLE_COMMENT: a view has a time and, in the place of a comment, whether it is valid.
 pub(super) fn status_of(session: &Session, view: &TableDef) -> [Value; 17] {
     let mut status = [const { Datum::Null }; 17];
-    status[10] = created(session, view);
+    let created = view.view.as_ref().map(|view| view.created_us);
+    status[10] = super::tables::created(session, created);
     status[16] = match session.with_columns_of_now(view) {
         Ok(_) => text("VIEW"),
         Err(error) => text(error.message),
     };
     status
-}
-
-fn created(session: &Session, view: &TableDef) -> Value {
-    let created = view.view.as_ref().map_or(0, |view| view.created_us);
-    let seconds = created.div_euclid(1_000_000) * 1_000_000;
-    Datum::DateTime(session.settings.time_zone.to_local(seconds))
 }
 
 fn views() -> Rowset {

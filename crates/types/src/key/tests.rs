@@ -50,6 +50,7 @@ fn table(
         kept_keys: Vec::new(),
         partitioning: None,
         view: None,
+        created_us: None,
         stored: None,
     };
     let layout = KeyLayout::new(&table, &index.parts);

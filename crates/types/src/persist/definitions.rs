@@ -32,6 +32,8 @@ pub(super) const WITH_ZEROFILL: u8 = 8;
 pub(super) const WITH_DROPPED_DEFAULTS: u8 = 9;
 /// Indexes and other keys have comments.
 pub(super) const WITH_KEY_COMMENTS: u8 = 10;
+/// It is known when they were made.
+pub(super) const WITH_TIMES: u8 = 11;
 
 /// Where a FULLTEXT key has its parser's name, which has no such byte.
 const SPATIAL: &str = "\0";
@@ -76,6 +78,9 @@ impl TableDef {
             });
             to.put_u16(stored.width);
         }
+        if let Some(created) = self.created_us {
+            to.put_i64(created);
+        }
     }
 
     fn has_key_comments(&self) -> bool {
@@ -85,7 +90,9 @@ impl TableDef {
 
     /// The lowest that has all of it.
     fn version(&self) -> u8 {
-        if self.has_key_comments() {
+        if self.created_us.is_some() {
+            WITH_TIMES
+        } else if self.has_key_comments() {
             WITH_KEY_COMMENTS
         } else if self.columns.iter().any(|column| matches!(column.default, Some(DefaultValue::Dropped))) {
             WITH_DROPPED_DEFAULTS
@@ -112,7 +119,7 @@ impl TableDef {
     pub fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
         const WHAT: &str = "table definition";
         let version = from.u8(WHAT)?;
-        if !(PLAIN..=WITH_KEY_COMMENTS).contains(&version) {
+        if !(PLAIN..=WITH_TIMES).contains(&version) {
             return Err(from.malformed("version of a table definition"));
         }
         let mut table = Self {
@@ -128,6 +135,7 @@ impl TableDef {
             kept_keys: Vec::new(),
             partitioning: None,
             view: None,
+            created_us: None,
             stored: None,
         };
         if version >= WITH_FOREIGN_KEYS {
@@ -154,6 +162,9 @@ impl TableDef {
                 return Err(from.malformed(WHAT));
             }
             table.stored = Some(Box::new(stored));
+        }
+        if version >= WITH_TIMES {
+            table.created_us = Some(from.i64(WHAT)?);
         }
         let mut indexed = table.kept_keys.iter().flat_map(|key| &key.columns);
         if indexed.any(|column| *column >= table.columns.len()) {

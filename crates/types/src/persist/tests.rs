@@ -58,6 +58,7 @@ fn table() -> TableDef {
     ];
     TableDef {
         view: None,
+        created_us: None,
         stored: None,
         id: TableId(7),
         database: "d".into(),
@@ -128,7 +129,11 @@ fn tables_round_trip() {
     let mut commented = searched.clone();
     commented.indexes[0].comment = "of the table".into();
     commented.kept_keys[0].comment = "of words".into();
+    let dated = TableDef { created_us: Some(1_700_000_000_000_000), ..commented.clone() };
+    let dated_and_changed = TableDef { created_us: Some(-1), ..changed.clone() };
     let versions = [
+        (dated, WITH_TIMES),
+        (dated_and_changed, WITH_TIMES),
         (commented, WITH_KEY_COMMENTS),
         (dropped, WITH_DROPPED_DEFAULTS),
         (filled, WITH_ZEROFILL),
