@@ -67,11 +67,16 @@ fn far(v: &Decimal) -> i128 {
     if v.is_negative() { i128::MIN } else { i128::MAX }
 }
 
-/// A text of nothing but a few digits.
+/// A text of a few digits, perhaps behind spaces and a sign.
 fn digits(text: &str, most: usize) -> Option<u64> {
-    let number = text.trim_start_matches(' ');
+    let number = text.trim_start_matches(|c: char| c.is_ascii_whitespace());
+    let (number, is_negative) = match number.strip_prefix('-') {
+        Some(number) => (number, true),
+        None => (number.strip_prefix('+').unwrap_or(number), false),
+    };
     let plain = !number.is_empty() && text.len() <= most && number.bytes().all(|b| b.is_ascii_digit());
-    if plain { number.parse().ok() } else { None }
+    let number: Option<u64> = if plain { number.parse().ok() } else { None };
+    number.filter(|number| !is_negative || *number == 0)
 }
 
 /// Bytes are a name in the character set of the names.
@@ -199,6 +204,11 @@ mod tests {
             (Datum::str("7"), TEXT, "3"),
             (Datum::str("1"), TEXT, "1"),
             (Datum::str("0"), TEXT, "0"),
+            (Datum::str("-0"), TEXT, "0"),
+            (Datum::str("+2"), TEXT, "2"),
+            (Datum::str("\t 2 "), TEXT, "2"),
+            (Datum::str("-1"), TEXT, "0!"),
+            (Datum::str("+ 2"), TEXT, "0!"),
             (Datum::str("4"), TEXT, "0!"),
             (Datum::str(""), TEXT, "0!"),
             (Datum::str(" a"), TEXT, "0!"),
@@ -225,6 +235,8 @@ mod tests {
             (Datum::str("z,X"), TEXT, "5"),
             (Datum::str(""), TEXT, "0"),
             (Datum::str("6"), TEXT, "6"),
+            (Datum::str(" +6"), TEXT, "6"),
+            (Datum::str("-1"), TEXT, "0!"),
             (Datum::str("8"), TEXT, "0!"),
             (Datum::str("x,q"), TEXT, "1!"),
             (Datum::str("q"), TEXT, "0!"),

@@ -71,7 +71,10 @@ pub(crate) fn convert<'a>(
         }),
         ValueClass::Date => match value {
             Datum::Time(time) => Ok(Datum::Date(day_of_time(time, ctx))),
-            value => Ok(to_datetime(&value, from, ctx)?.map_or(Datum::Null, |at| Datum::Date(date_of(at)))),
+            value => {
+                let at = to_moment(&value, from, "date", ctx)?;
+                Ok(at.map_or(Datum::Null, |at| Datum::Date(date_of(at))))
+            }
         },
         ValueClass::DateTime => {
             let at = to_datetime(&value, from, ctx)?;
@@ -404,6 +407,22 @@ fn moment_of_text(value: &Datum<'_>, ctx: &EvalContext) -> Option<i64> {
 
 /// Microseconds of local time.
 fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Option<i64>> {
+    to_moment(value, from, "datetime", ctx)
+}
+
+/// How warnings call what a text with something behind it says.
+pub(crate) fn kind_of_text(text: &[u8]) -> &'static str {
+    let has_time = text.trim_ascii().iter().any(|byte| matches!(byte, b' ' | b'T' | b':'));
+    if has_time { "datetime" } else { "date" }
+}
+
+/// As [`to_datetime`], of what is to be a date or a datetime by `kind`.
+fn to_moment(
+    value: &Datum<'_>,
+    from: &SqlType,
+    kind: &'static str,
+    ctx: &EvalContext,
+) -> EvalResult<Option<i64>> {
     let at = match value {
         Datum::Date(days) => return Ok(Some(i64::from(*days) * DAY)),
         Datum::DateTime(at) => return Ok(Some(local(*at, from, ctx))),
@@ -415,7 +434,12 @@ fn to_datetime(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResu
         Datum::Str(_) | Datum::Bytes(_) => {
             let parsed = temporal::parse_datetime(bytes(value), ctx.time_zone, ctx.sql_mode.zero_dates());
             if parsed.is_some_and(|parsed| parsed.truncated) {
-                ctx.note(&EvalError::TruncatedValue { kind: "datetime", value: shown(value) });
+                let kind = if kind == "date" { kind } else { kind_of_text(bytes(value)) };
+                ctx.note(&EvalError::TruncatedValue { kind, value: shown(value) });
+            }
+            if parsed.is_none() && kind == "date" {
+                ctx.warn(EvalError::TruncatedValue { kind, value: shown(value) })?;
+                return Ok(None);
             }
             parsed.map(|parsed| parsed.micros)
         }
@@ -452,8 +476,8 @@ impl DateOfNumber {
         Some(Self { micros, has_time, lost_fraction: !has_time && fraction != 0 })
     }
 
-    /// A number whose month or day is zero: 0 is of the year 2000.
-    pub fn with_zeros(number: &Datum<'_>) -> Option<Civil> {
+    /// A number of digits alone, whose month or day may be zero, or a day that the month does not have: 0 is of the year 2000.
+    pub fn of_any_day(number: &Datum<'_>) -> Option<Civil> {
         let (whole, _) = crate::compare::decimal(number).whole_and_micros()?;
         let full = match whole {
             0..=699_999 => whole + 20_000_000,
@@ -462,8 +486,7 @@ impl DateOfNumber {
             _ => return None,
         };
         let (year, month, day) = (full / 10_000, full / 100 % 100, full % 100);
-        let has_zero = month == 0 || day == 0;
-        (has_zero && month <= 12 && day <= 31).then(|| Civil::new(year as i32, month as u32, day as u32))
+        (month <= 12 && day <= 31).then(|| Civil::new(year as i32, month as u32, day as u32))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Functions with an interval unit: DATE_ADD and DATE_SUB in all spellings, EXTRACT, TIMESTAMPADD, TIMESTAMPDIFF.
 
 use crate::datum::Datum;
-use crate::expr::coerce::{DateOfNumber, number_of_moment, to_text_or_bytes};
+use crate::expr::coerce::{DateOfNumber, kind_of_text, number_of_moment, to_text_or_bytes};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::temporal::extract;
@@ -122,6 +122,10 @@ fn add_to_text<'a>(
         ctx.warn(EvalError::IncorrectValue { kind: "datetime", value })?;
         return Ok(Datum::Null);
     };
+    if parsed.truncated {
+        let value = String::from_utf8_lossy(text).into_owned();
+        ctx.note(&EvalError::TruncatedValue { kind: kind_of_text(text), value });
+    }
     let Some(sum) = add_interval(parsed.micros, interval) else { return overflow("datetime", ctx) };
     Ok(printed(sum, parsed.has_time || !unit.is_whole_days(), ty, ctx))
 }

@@ -2,12 +2,12 @@
 
 use crate::datum::Datum;
 use crate::decimal::Decimal;
-use crate::expr::coerce::{DateOfNumber, cast, convert, number_of_moment};
+use crate::expr::coerce::{DateOfNumber, cast, convert, kind_of_text, number_of_moment};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::text::{bytes, chars, from_buffer};
 use crate::expr::func::{int, micros};
-use crate::expr::program::CallInfo;
+use crate::expr::program::{CallInfo, reborrow};
 use crate::sql_type::SqlType;
 use crate::temporal::{
     self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, ZERO_DATETIME,
@@ -34,14 +34,22 @@ fn civil_arg(args: &[Datum<'_>], info: &CallInfo, ctx: &EvalContext) -> EvalResu
     let number = &args[0];
     let datetime = match number {
         Datum::Date(_) | Datum::DateTime(_) => return Ok(Some(Civil::from_days(date_arg(args)))),
-        _ => match DateOfNumber::with_zeros(number) {
+        Datum::Str(_) | Datum::Bytes(_) => match temporal::parse_partial_date(bytes(number)) {
+            Some(date) => return Ok(Some(date)),
+            None => convert(reborrow(number), &info.arg_types[0], &SqlType::Date, ctx)?,
+        },
+        _ => match DateOfNumber::of_any_day(number) {
             Some(date) => return Ok(Some(date)),
             None => {
                 convert(number.clone().into_owned(), &info.arg_types[0], &SqlType::DateTime { fsp: 6 }, ctx)?
             }
         },
     };
-    Ok((!datetime.is_null()).then(|| Civil::from_days(date_of(micros(&datetime)))))
+    Ok(match datetime {
+        Datum::Null => None,
+        Datum::Date(days) => Some(Civil::from_days(days)),
+        datetime => Some(Civil::from_days(date_of(micros(&datetime)))),
+    })
 }
 
 /// Functions of dates, the zero date too.
@@ -340,8 +348,8 @@ fn shift_time<'a>(
             if parsed.is_some_and(|parsed| has_zero_date(parsed.micros))
                 || parsed.is_none() && is_dashed(text)
             {
-                let kind = if chars(text).contains([' ', 'T', ':']) { "datetime" } else { "date" };
-                ctx.warn(EvalError::TruncatedValue { kind, value: chars(text).to_owned() })?;
+                let (kind, value) = (kind_of_text(bytes(text)), chars(text).to_owned());
+                ctx.warn(EvalError::TruncatedValue { kind, value })?;
                 return Ok(Datum::Null);
             }
             let mut result = Vec::new();
@@ -355,7 +363,8 @@ fn shift_time<'a>(
                 temporal::write_datetime(sum, fraction(sum), &mut result);
             } else {
                 let Some(parsed) = temporal::parse_time(bytes(text), ctx.time_zone) else {
-                    ctx.note(&EvalError::TruncatedValue { kind: "time", value: info.text.to_string() });
+                    let value = chars(text).to_owned();
+                    ctx.warn(EvalError::IncorrectValue { kind: "datetime", value })?;
                     return Ok(Datum::Null);
                 };
                 let sum = parsed.micros + shift;

@@ -219,6 +219,7 @@ impl Typer {
             },
             ArgClass::Day => match arg.ty {
                 SqlType::Time { .. } => self.argument(self.convert(arg, SqlType::Date), ArgClass::DateTime),
+                _ if arg.ty.is_string() || arg.ty.is_bytes() => self.convert(arg, SqlType::Date),
                 _ => self.argument(arg, ArgClass::DateTime),
             },
             ArgClass::DateParts => match ValueClass::of(&arg.ty) {
@@ -227,6 +228,7 @@ impl Typer {
                 {
                     arg
                 }
+                ValueClass::Text | ValueClass::Bytes => arg,
                 _ => self.argument(arg, ArgClass::Day),
             },
             ArgClass::Moment => match ValueClass::of(&arg.ty) {
