@@ -21,7 +21,9 @@ use datafusion::logical_expr::{
 
 use crate::distinct::{GROUPING_SET, grouped, is_distinct};
 use crate::error::plan_error;
-use crate::expr::{Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of};
+use crate::expr::{
+    Lowered, binary, cast, equality_key_of, equals_bytewise, sort_key_of, without_negative_zero,
+};
 use crate::finite::{Finite, Otherwise};
 use crate::lookahead::mirrored;
 use crate::lower::Lowerer;
@@ -236,7 +238,10 @@ impl Lowerer {
         out: SqlType,
         calls: &mut Calls,
     ) -> Result<Lowered, SqlError> {
-        let (arg, ty) = self.sum_arg(arg)?;
+        let (mut arg, ty) = self.sum_arg(arg)?;
+        if distinct && ty == DataType::Float64 {
+            arg = without_negative_zero(arg);
+        }
         let sum = calls.add(call(agg::sum::sum_udaf(), vec![arg.clone()], distinct));
         let count = calls.add(call(agg::count::count_udaf(), vec![arg], distinct));
         self.quotient(Lowered { expr: sum, ty }, count, out)
@@ -311,10 +316,18 @@ impl Lowerer {
         let value = self.value(&text)?;
         let mut call_args = vec![cast(value, &DataType::Utf8View)];
         if aggregate.distinct {
-            call_args.push(self.equality_key(&text)?);
+            call_args.push(match &aggregate.args[..] {
+                [_] => self.equality_key(&text)?,
+                // What is distinct are the rows of arguments, whatever texts they make.
+                args => {
+                    let keys =
+                        args.iter().map(|arg| self.equality_key(arg)).collect::<Result<Vec<_>, _>>()?;
+                    RowKeyUdf::create(keys.len()).call(keys)
+                }
+            });
         }
         for (key, _) in &aggregate.order_by {
-            call_args.push(self.sort_key(key)?);
+            call_args.push(self.order_key(key)?);
         }
         // With DISTINCT, what is run apart comes here once.
         let apart = aggregate.distinct && self.method == Method::Spilling;
@@ -350,8 +363,13 @@ impl Lowerer {
             self.define(key.id, value.ty.clone());
             let name = format!("k{}", key.id.0);
             groups.push(df::ident(&name));
-            passed.push(equality_key_of(value.expr.clone(), &expr.ty).alias(&name));
             let bytewise = equals_bytewise(&expr.ty);
+            let mut group = equality_key_of(value.expr.clone(), &expr.ty);
+            if bytewise && value.ty == DataType::Float32 {
+                // The key is shown as the value, so it has the value's type.
+                group = df::cast(group, DataType::Float32);
+            }
+            passed.push(group.alias(&name));
             let kept = match bytewise {
                 true => df::ident(&name),
                 false => calls.add(call(FirstMet::create(), vec![value.expr], false)),

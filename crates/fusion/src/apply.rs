@@ -57,6 +57,8 @@ pub struct Applied {
     pub query: Arc<Node>,
     /// The enclosing block's columns that it uses.
     pub outer: Vec<(ColumnId, SqlType)>,
+    /// It is random: no answer is one for another row.
+    pub varies: bool,
     /// What the query's columns and the needles are compared as.
     pub keys: Vec<DataType>,
     /// As of the place where the subquery stands.

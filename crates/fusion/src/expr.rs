@@ -158,6 +158,8 @@ impl Lowerer {
     pub(super) fn condition(&mut self, expr: &Expr) -> Result<df::Expr, SqlError> {
         Ok(match &expr.kind {
             _ if is_long(expr) => self.evaluated(expr, true)?,
+            // DataFusion looks at a part for rows that one before it has decided.
+            ExprKind::And(parts) | ExprKind::Or(parts) if raises_late(parts) => self.evaluated(expr, true)?,
             ExprKind::And(parts) => junction(self.conditions(parts)?, Operator::And),
             ExprKind::Or(parts) => junction(self.conditions(parts)?, Operator::Or),
             ExprKind::Xor(left, right) => {
@@ -210,7 +212,12 @@ impl Lowerer {
     fn is_not_zero(&mut self, expr: &Expr) -> Result<df::Expr, SqlError> {
         let value = self.value(expr)?;
         let Ok(zero) = ScalarValue::new_zero(&value.ty) else { return self.evaluated(expr, true) };
-        Ok(binary(value.expr, Operator::NotEq, lit(zero)))
+        let number = match value.ty.is_floating() {
+            // Arrow's comparisons tell the two zeros apart.
+            true => binary(value.expr, Operator::Plus, lit(zero.clone())),
+            false => value.expr,
+        };
+        Ok(binary(number, Operator::NotEq, lit(zero)))
     }
 
     fn is(&mut self, inner: &Expr, test: IsTest, negated: bool) -> Result<df::Expr, SqlError> {
@@ -333,6 +340,14 @@ impl Lowerer {
             Some(collation) => sort_key_of(value.expr, collation),
             None => value.expr,
         })
+    }
+
+    /// By which rows are ordered: the two zeros are one number there, too.
+    pub(super) fn order_key(&mut self, expr: &Expr) -> Result<df::Expr, SqlError> {
+        match ValueClass::of(&expr.ty) {
+            ValueClass::Double => self.equality_key(expr),
+            _ => self.sort_key(expr),
+        }
     }
 
     /// What is equal exactly if the values are, under their collation.
@@ -529,6 +544,11 @@ impl Lowerer {
     }
 }
 
+/// Whether a part may raise an error or a warning for rows that parts before it decide.
+pub(super) fn raises_late(parts: &[Expr]) -> bool {
+    parts.iter().skip(1).any(Expr::can_raise)
+}
+
 pub(super) fn sort_key_of(value: df::Expr, collation: Collation) -> df::Expr {
     if collation.is_exact() { value } else { SortKeyUdf::create(collation).call(vec![value]) }
 }
@@ -543,11 +563,16 @@ pub(super) fn equals_bytewise(ty: &SqlType) -> bool {
     }
 }
 
+/// A DOUBLE, of which 0 is the only zero.
+pub(super) fn without_negative_zero(value: df::Expr) -> df::Expr {
+    binary(value, Operator::Plus, lit(0.0f64))
+}
+
 /// What is equal exactly if values of the type are.
 pub(super) fn equality_key_of(value: df::Expr, ty: &SqlType) -> df::Expr {
     match ty.order() {
         // The two zeros are one number.
-        _ if ValueClass::of(ty) == ValueClass::Double => binary(value, Operator::Plus, lit(0.0f64)),
+        _ if ValueClass::of(ty) == ValueClass::Double => without_negative_zero(value),
         _ if equals_bytewise(ty) => value,
         Some(collation) if collation.is_binary() => TrimmedUdf::create().call(vec![value]),
         Some(collation) => SortKeyUdf::create(collation).call(vec![value]),

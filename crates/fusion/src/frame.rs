@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
     self as df, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 
-use crate::expr::{LONG_CHAIN, Lowered, cast, literal};
+use crate::expr::{LONG_CHAIN, Lowered, cast, literal, without_negative_zero};
 use crate::lower::Lowerer;
 use crate::udf::OrderKeyUdf;
 
@@ -35,16 +35,11 @@ impl Lowerer {
         args: Vec<df::Expr>,
     ) -> Result<df::Expr, SqlError> {
         let mut call = DfWindow::new(function, args);
-        // The two zeros are peers.
-        let key = |lowerer: &mut Self, key: &Expr| match ValueClass::of(&key.ty) {
-            ValueClass::Double => lowerer.equality_key(key),
-            _ => lowerer.sort_key(key),
-        };
         for partition in &window.partition_by {
-            call.params.partition_by.push(key(self, partition)?);
+            call.params.partition_by.push(self.order_key(partition)?);
         }
         for (order, descending) in &window.order_by {
-            call.params.order_by.push(Sort::new(key(self, order)?, !descending, !descending));
+            call.params.order_by.push(Sort::new(self.order_key(order)?, !descending, !descending));
         }
         if call.params.partition_by.len() > LONG_CHAIN {
             let keys = std::mem::take(&mut call.params.partition_by);
@@ -104,7 +99,9 @@ impl Lowerer {
         let next = |_: &Distance| literals.next().expect("a literal was made of each distance");
         let bounds = bounds(frame, WindowFrameUnits::Range, &ScalarValue::Null, next)?;
         let key = checked_key(key, descending, frame)?;
-        Ok((cast(self.value(&key)?, &ty), bounds))
+        let key = cast(self.value(&key)?, &ty);
+        let key = if ty == DataType::Float64 { without_negative_zero(key) } else { key };
+        Ok((key, bounds))
     }
 }
 

@@ -54,6 +54,10 @@ pub(super) fn mirrored(window: &WindowFunction) -> Option<WindowFunction> {
     let kind = match window.kind {
         WindowKind::FirstValue => WindowKind::LastValue,
         WindowKind::LastValue => WindowKind::FirstValue,
+        // Documents have their values in the rows' order.
+        WindowKind::Aggregate(AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg) => {
+            return None;
+        }
         WindowKind::Aggregate(function) => WindowKind::Aggregate(function),
         _ => return None,
     };

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Oper
 
 use crate::barrier::JOINS_BETWEEN;
 use crate::depth::Depth;
-use crate::expr::{LONG_CHAIN, Lowered, cast, equality_key_of, equals_bytewise, junction};
+use crate::expr::{LONG_CHAIN, Lowered, cast, equality_key_of, equals_bytewise, junction, raises_late};
 use crate::measure::{Measure, Measurements};
 use crate::method::Method;
 use crate::names::{df_result, name_of};
@@ -240,7 +240,7 @@ impl Lowerer {
     fn sorted(&mut self, plan: LogicalPlan, keys: &[SortKey]) -> Result<LogicalPlan, SqlError> {
         let keys = keys.iter().map(|key| {
             let column = self.column_expr(key.column);
-            Ok(self.sort_key(&column)?.sort(!key.descending, !key.descending))
+            Ok(self.order_key(&column)?.sort(!key.descending, !key.descending))
         });
         let mut keys = keys.collect::<Result<Vec<_>, SqlError>>()?;
         // Of many keys most decide nothing: these are one.
@@ -257,6 +257,11 @@ impl Lowerer {
     pub(super) fn filter(&mut self, plan: LogicalPlan, conditions: &[Expr]) -> Result<LogicalPlan, SqlError> {
         if conditions.is_empty() {
             return Ok(plan);
+        }
+        if raises_late(conditions)
+            && let Some(all) = self.packed(conditions.to_vec())?
+        {
+            return nodes::filter(plan, all);
         }
         // Of many, some are seen one by one, and the rest as one.
         let native = if conditions.len() <= 2 * LONG_CHAIN { conditions.len() } else { LONG_CHAIN };

@@ -5,9 +5,9 @@ use std::any::Any;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanArray, StringViewArray};
 use arrow::compute::SortOptions;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
 use avocet_types::error::SqlError;
 use avocet_types::expr::{BatchProgram, EvalContext, Expr};
@@ -74,6 +74,13 @@ impl EvalUdf {
         let result = result.map_err(external)?.ok_or_else(|| results.refusal())?;
         if !self.truth {
             return Ok(result);
+        }
+        // Arrow's comparisons tell the two zeros apart.
+        if let Some(numbers) = result.as_primitive_opt::<Float64Type>() {
+            return Ok(Arc::new(BooleanArray::from_unary(numbers, |number| number != 0.0)));
+        }
+        if let Some(numbers) = result.as_primitive_opt::<Float32Type>() {
+            return Ok(Arc::new(BooleanArray::from_unary(numbers, |number| number != 0.0)));
         }
         let zero = ScalarValue::new_zero(result.data_type())?.to_scalar()?;
         Ok(Arc::new(arrow::compute::kernels::cmp::neq(&result, &zero)?))

@@ -41,7 +41,7 @@ pub struct SubPlan {
     /// How many columns its rows have.
     pub width: usize,
     pub kind: Kind,
-    /// A value that depends on what the statement has assigned so far.
+    /// A value that depends on what the statement has assigned so far, or on chance.
     pub varies: bool,
 }
 

@@ -32,6 +32,7 @@ pub(crate) mod func;
 pub mod function;
 mod identity;
 pub mod program;
+mod raises;
 pub mod regexp;
 mod seeded;
 pub mod typing;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
 use avocet_sql::plan::Comparison;
 use datafusion::common::{Result, ScalarValue};
@@ -64,8 +64,11 @@ impl KeyMaker {
 }
 
 fn without_negative_zero(column: &ArrayRef) -> ArrayRef {
-    match column.as_primitive_opt::<Float64Type>() {
-        Some(floats) => Arc::new(floats.unary::<_, Float64Type>(|v| v + 0.0)),
+    if let Some(doubles) = column.as_primitive_opt::<Float64Type>() {
+        return Arc::new(doubles.unary::<_, Float64Type>(|v| v + 0.0));
+    }
+    match column.as_primitive_opt::<Float32Type>() {
+        Some(floats) => Arc::new(floats.unary::<_, Float32Type>(|v| v + 0.0)),
         None => column.clone(),
     }
 }

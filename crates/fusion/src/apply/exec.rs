@@ -1,6 +1,6 @@
 //! The operator that answers a subquery for each row of its input.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatchOptions, UInt64Array, new_
 use arrow::compute::{cast, concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use avocet_sql::relational::ApplyKind;
+use avocet_sql::relational::{ApplyKind, Checkpoint};
 use avocet_types::Value;
 use avocet_types::arrow_map::datum_at;
 use avocet_types::error::ErrorCode;
@@ -129,16 +129,16 @@ impl ExecutionPlan for ApplyExec {
             context,
             memo: HashMap::new(),
             memo_bytes: 0,
-            ready: VecDeque::new(),
+            current: None,
         };
         let stream = futures::stream::try_unfold((input, worker), |(mut input, mut worker)| async move {
             loop {
-                if let Some(batch) = worker.ready.pop_front() {
+                if let Some(batch) = worker.next_piece().await? {
                     return Ok(Some((batch, (input, worker))));
                 }
                 match input.next().await {
                     None => return Ok(None),
-                    Some(batch) => worker.apply(&batch?).await?,
+                    Some(batch) => worker.begin(batch?)?,
                 }
             }
         });
@@ -163,37 +163,57 @@ struct Worker {
     memo: HashMap<Key, Arc<Counted>>,
     memo_bytes: usize,
     memory: MemoryReservation,
-    ready: VecDeque<RecordBatch>,
+    current: Option<Current>,
+}
+
+/// A batch of the input, and how far its rows are answered.
+struct Current {
+    batch: RecordBatch,
+    outer: Vec<ArrayRef>,
+    needles: Vec<ArrayRef>,
+    keys: Vec<Key>,
+    /// The row that is next; its answer, if that is there already, and the part of it that is next.
+    row: usize,
+    answer: Option<Arc<Counted>>,
+    part: usize,
 }
 
 impl Worker {
-    async fn apply(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn begin(&mut self, batch: RecordBatch) -> Result<()> {
         let rows = batch.num_rows();
-        let arrays = self
+        let mut outer = self
             .exprs
             .iter()
-            .map(|expr| expr.evaluate(batch)?.into_array(rows))
+            .map(|expr| expr.evaluate(&batch)?.into_array(rows))
             .collect::<Result<Vec<ArrayRef>>>()?;
-        let (outer, needles) = arrays.split_at(self.applied.outer.len());
-        let keys = self.memo_keys.keys(outer, rows)?;
-        let mut answers = Vec::with_capacity(rows);
-        for (row, key) in keys.into_iter().enumerate() {
-            answers.push(self.answer(key, outer, row).await?);
-        }
-        match self.applied.kind {
-            ApplyKind::Rows { outer } => self.beside(batch, &answers, outer),
-            _ => {
-                let column = self.column(&answers, needles, rows)?;
-                let columns = batch.columns().iter().cloned().chain([column]).collect();
-                self.emit(columns, rows)
-            }
-        }
+        let needles = outer.split_off(self.applied.outer.len());
+        let keys = self.memo_keys.keys(&outer, rows)?;
+        self.current = Some(Current { batch, outer, needles, keys, row: 0, answer: None, part: 0 });
+        Ok(())
     }
 
-    fn emit(&mut self, columns: Vec<ArrayRef>, rows: usize) -> Result<()> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        self.ready.push_back(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?);
-        Ok(())
+    /// What comes next of the current batch, which is forgotten when it has given all.
+    async fn next_piece(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(mut current) = self.current.take() else { return Ok(None) };
+        let ApplyKind::Rows { outer } = self.applied.kind else {
+            return self.with_answers(current).await.map(Some);
+        };
+        let piece = self.beside(&mut current, outer).await?;
+        self.current = (current.row < current.batch.num_rows()).then_some(current);
+        Ok(Some(piece))
+    }
+
+    /// All rows, each with its answer.
+    async fn with_answers(&mut self, current: Current) -> Result<RecordBatch> {
+        let Current { batch, outer, needles, keys, .. } = current;
+        let rows = batch.num_rows();
+        let mut answers = Vec::with_capacity(rows);
+        for (row, key) in keys.into_iter().enumerate() {
+            answers.push(self.answer(key, &outer, row).await?);
+        }
+        let column = self.column(&answers, &needles, rows)?;
+        let columns = batch.columns().iter().cloned().chain([column]).collect();
+        with_schema(columns, &self.schema, rows)
     }
 
     /// The answer for a row, remembered from one with the same outer values or made now.
@@ -211,8 +231,10 @@ impl Worker {
         if self.memo_bytes + bytes > MEMO_BYTES {
             self.forget();
         }
-        self.memo_bytes += bytes;
-        self.memo.insert(key, answer.clone());
+        if !self.applied.varies {
+            self.memo_bytes += bytes;
+            self.memo.insert(key, answer.clone());
+        }
         Ok(answer)
     }
 
@@ -291,12 +313,13 @@ impl Worker {
             };
         }
         let needles = self.needle_keys.keys(needles, rows)?;
-        let truth: BooleanArray = answers
-            .iter()
-            .enumerate()
-            .map(|(row, answer)| self.truth(&answer.answer, needles.get(row)))
-            .collect();
-        Ok(cast(&truth, &DataType::Int64)?)
+        let mut truth = Vec::with_capacity(rows);
+        for (row, answer) in answers.iter().enumerate() {
+            // One with a NULL in it may be compared with all rows of the answer.
+            self.applied.lowerer.stop.check().map_err(external)?;
+            truth.push(self.truth(&answer.answer, needles.get(row)));
+        }
+        Ok(cast(&BooleanArray::from(truth), &DataType::Int64)?)
     }
 
     fn truth(&self, answer: &Answer, needle: Option<&Key>) -> Option<bool> {
@@ -312,39 +335,46 @@ impl Worker {
         }
     }
 
-    /// Each row beside the rows that it was answered with.
-    fn beside(&mut self, batch: &RecordBatch, answers: &[Arc<Counted>], outer: bool) -> Result<()> {
-        let width = self.schema.fields().len() - batch.num_columns();
-        let own =
-            self.schema.project(&(batch.num_columns()..self.schema.fields().len()).collect::<Vec<_>>())?;
-        let own = Arc::new(own);
-        let nulls: Vec<ArrayRef> = own.fields().iter().map(|f| new_null_array(f.data_type(), 1)).collect();
-        let mut left = Vec::new();
-        let mut right = Vec::new();
-        let batch_size = self.context.session_config().batch_size();
-        for (row, answer) in answers.iter().enumerate() {
-            let Answer::Rows(batches) = &answer.answer else { continue };
-            let before = left.len();
-            for part in batches.iter().filter(|b| b.num_rows() > 0) {
+    /// Rows beside those that they are answered with, about a batch of them: a row at a time is asked for, and its answer may be
+    /// given in several pieces.
+    async fn beside(&mut self, current: &mut Current, outer: bool) -> Result<RecordBatch> {
+        let own = (current.batch.num_columns()..self.schema.fields().len()).collect::<Vec<_>>();
+        let own = Arc::new(self.schema.project(&own)?);
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let most = self.context.session_config().batch_size();
+        while left.len() < most && current.row < current.batch.num_rows() {
+            let row = current.row;
+            let answer = match &current.answer {
+                Some(answer) => answer.clone(),
+                None => self.answer(current.keys[row].clone(), &current.outer, row).await?,
+            };
+            let batches = match &answer.answer {
+                Answer::Rows(batches) => &batches[..],
+                _ => &[],
+            };
+            while left.len() < most
+                && let Some(part) = batches.get(current.part)
+            {
                 left.extend(std::iter::repeat_n(row as u64, part.num_rows()));
                 right.push(with_schema(part.columns().to_vec(), &own, part.num_rows())?);
+                current.part += 1;
             }
-            if left.len() == before && outer {
+            if current.part < batches.len() {
+                current.answer = Some(answer);
+                break;
+            }
+            if outer && batches.iter().all(|part| part.num_rows() == 0) {
+                let nulls = own.fields().iter().map(|field| new_null_array(field.data_type(), 1)).collect();
                 left.push(row as u64);
-                right.push(with_schema(nulls.clone(), &own, 1)?);
+                right.push(with_schema(nulls, &own, 1)?);
             }
-            if left.len() >= batch_size || row + 1 == answers.len() {
-                let rows = left.len();
-                let taken = take_record_batch(batch, &UInt64Array::from(std::mem::take(&mut left)))?;
-                let given = concat_batches(&own, &std::mem::take(&mut right))?;
-                debug_assert_eq!(given.num_columns(), width);
-                let columns = taken.columns().iter().chain(given.columns()).cloned().collect();
-                if rows > 0 {
-                    self.emit(columns, rows)?;
-                }
-            }
+            (current.row, current.answer, current.part) = (row + 1, None, 0);
         }
-        Ok(())
+        let rows = left.len();
+        let taken = take_record_batch(&current.batch, &UInt64Array::from(left))?;
+        let given = concat_batches(&own, &right)?;
+        let columns = taken.columns().iter().chain(given.columns()).cloned().collect();
+        with_schema(columns, &self.schema, rows)
     }
 }
 

@@ -44,7 +44,8 @@ impl Lowerer {
         let field = |id: &_| Field::new(name_of(*id), self.columns()[*id].ty.arrow_type(), true);
         let added = added.iter().map(field).collect();
         let (id, kind, query) = (apply.id, apply.kind, Arc::new(apply.query.clone()));
-        let applied = Applied { id, kind, query, outer, keys, lowerer: self.clone() };
+        let varies = apply.query.is_volatile();
+        let applied = Applied { id, kind, query, outer, keys, varies, lowerer: self.clone() };
         ApplyNode::plan(applied, plan, exprs, added)
     }
 

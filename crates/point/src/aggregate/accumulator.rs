@@ -106,6 +106,9 @@ impl AggregatePlan {
                 Expr::new(ExprKind::Call(Function::Concat, args.to_vec()), ty, nullable)
             }
         };
+        if aggregate.distinct && aggregate.args.len() > 1 {
+            return Err(NotPoint::because("GROUP_CONCAT of distinct rows of arguments").into());
+        }
         if text.ty.collation().is_none_or(|collation| collation == Collation::BINARY) {
             return Err(NotPoint::because("GROUP_CONCAT of what is no text").into());
         }

@@ -1,7 +1,9 @@
 //! Compiling subqueries, derived tables and common table expressions.
 
 use avocet_sql::parse::ast::SetOperator;
-use avocet_sql::plan::walk::{for_each_expr_mut, for_each_scan_mut, subquery_depth, substitute_outer};
+use avocet_sql::plan::walk::{
+    for_each_expr_mut, for_each_scan_mut, is_volatile, subquery_depth, substitute_outer,
+};
 use avocet_sql::plan::{
     BoundQuery, ColumnId, ColumnInfo, Comparison, Cte, CteBody, Derived, From, Limit, Projected, QueryBody,
     QueryExpr, SetOperation, TableScan,
@@ -121,7 +123,7 @@ pub fn compile_subplan(
     let width = body.outputs.len();
     let collations: Box<[Collation]> =
         body.outputs.iter().map(|id| parent.columns[*id].ty.order().unwrap_or(Collation::BINARY)).collect();
-    let varies = answer.is_value() && uses_assigned(&body);
+    let varies = answer.is_value() && (uses_assigned(&body) || is_volatile(&body));
     let mut parts = Vec::new();
     split(body, answer, parent, &mut parts);
     let steps: Box<[SetStep]> = parts.iter().map(|(step, _)| *step).collect();

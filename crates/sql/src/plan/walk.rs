@@ -57,6 +57,13 @@ pub fn for_each_expr_mut(query: &mut QueryExpr, visit: &mut dyn FnMut(&mut Expr)
     }
 }
 
+/// Whether something in the query is random, so that its rows are others each time it is run.
+pub fn is_volatile(query: &QueryExpr) -> bool {
+    let mut found = false;
+    for_each_expr_mut(&mut query.clone(), &mut |expr| found |= expr.is_volatile());
+    found
+}
+
 fn visit_select(select: &mut Select, visit: &mut dyn FnMut(&mut Expr)) {
     visit_from(&mut select.from, visit);
     select.filter.iter_mut().for_each(&mut *visit);

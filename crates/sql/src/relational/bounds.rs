@@ -31,9 +31,10 @@ impl Bounds {
                 self.of(left) + self.of(right)
             }
             ExprKind::Arith { op: ArithOp::Mul, left, right } => self.of(left) * self.of(right),
-            ExprKind::Negate(inner) | ExprKind::Convert(inner) | ExprKind::Cast(inner)
-                if is_exact_number(&inner.ty) && is_exact_number(&expr.ty) =>
-            {
+            ExprKind::Negate(inner) if is_exact_number(&inner.ty) && is_exact_number(&expr.ty) => {
+                self.of(inner)
+            }
+            ExprKind::Convert(inner) | ExprKind::Cast(inner) if keeps_size(&inner.ty, &expr.ty) => {
                 self.of(inner)
             }
             ExprKind::Case { branches, otherwise } => {
@@ -65,6 +66,11 @@ impl Bounds {
 
 fn is_exact_number(ty: &SqlType) -> bool {
     ty.is_integer() || matches!(ty, SqlType::Decimal { .. })
+}
+
+/// Whether no conversion makes a number larger: as an unsigned one, -1 is 18446744073709551615.
+fn keeps_size(from: &SqlType, to: &SqlType) -> bool {
+    is_exact_number(from) && is_exact_number(to) && (from.is_unsigned() || !to.is_unsigned())
 }
 
 /// The largest absolute value of a numeric type; infinite for others.

@@ -232,7 +232,9 @@ impl Builder<'_> {
         for subquery in &select.subqueries {
             let is_fixed = subquery.outer.iter().all(|id| self.outer.contains(id));
             match subquery.kind {
-                SubqueryKind::Scalar if is_fixed && self.depth < MOST_NESTED => {
+                SubqueryKind::Scalar
+                    if is_fixed && self.depth < MOST_NESTED && !walk::is_volatile(&subquery.query) =>
+                {
                     pending.before.push((subquery.id, self.inner(&subquery.query, &[])?));
                 }
                 _ => drop(pending.answers.insert(subquery.id, subquery)),

@@ -38,7 +38,7 @@ const FEW_ROWS: f64 = 32.0;
 pub(super) fn is_beside_many(node: &Node, environment: Environment<'_>) -> Result<bool, SqlError> {
     let Operator::Apply(apply) = &node.operator else { return Ok(false) };
     let serves = matches!(apply.kind, ApplyKind::Rows { .. } | ApplyKind::Scalar);
-    if !serves || local_columns(apply).is_empty() || is_volatile(&apply.query) || locks(&apply.query) {
+    if !serves || local_columns(apply).is_empty() || apply.query.is_volatile() || locks(&apply.query) {
         return Ok(false);
     }
     Ok(place(apply.input.clone(), environment)?.rows.rows >= FEW_ROWS)
@@ -159,12 +159,6 @@ fn of_one_row(count: ColumnId, value: Expr) -> Expr {
     let ty = value.ty;
     let otherwise = Some(Box::new(Expr::literal(Datum::Null, ty)));
     Expr::new(ExprKind::Case { branches: vec![(is_one, value)], otherwise }, ty, true)
-}
-
-fn is_volatile(node: &Node) -> bool {
-    let mut found = false;
-    node.for_each_node(&mut |node| node.for_each_expr(&mut |expr| found |= expr.is_volatile()));
-    found
 }
 
 /// Whether all that uses the outer columns can be taken out. `by_key`: something above counts or numbers rows.

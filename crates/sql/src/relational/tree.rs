@@ -162,6 +162,13 @@ impl Node {
         }
     }
 
+    /// Whether something in it is random, so that its rows are others each time it is run.
+    pub fn is_volatile(&self) -> bool {
+        let mut found = false;
+        self.for_each_node(&mut |node| node.for_each_expr(&mut |expr| found |= expr.is_volatile()));
+        found
+    }
+
     /// Calls `visit` with each node of the tree, inputs first.
     pub(super) fn for_each_node<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         for input in self.inputs() {
