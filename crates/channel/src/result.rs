@@ -77,6 +77,8 @@ pub struct ColumnFlags {
     pub unique_key: bool,
     /// Part of some non-unique key.
     pub multiple_key: bool,
+    /// It is a later part of a key.
+    pub later_part: bool,
     pub auto_increment: bool,
     /// NOT NULL and without a default.
     pub no_default: bool,

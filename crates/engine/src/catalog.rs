@@ -237,6 +237,11 @@ impl Catalog {
                     handle.note_auto_increment(next.saturating_sub(1));
                 }
             }
+            Change::SetAutoIncrement { table, next } => {
+                if let Some(handle) = self.by_id.get(table) {
+                    handle.set_auto_increment(*next);
+                }
+            }
             Change::ReplaceTable { old, new, rows: _, foreign_keys, renamed } => {
                 if let (Some(old), Some(new)) = (self.remove(*old), self.remove(*new)) {
                     let mut def = (*new.def).clone();

@@ -428,6 +428,11 @@ impl TableHandle {
         self.auto_increment.load(Ordering::Relaxed)
     }
 
+    /// The next generated value is this one. Nobody uses the table.
+    pub(crate) fn set_auto_increment(&self, next: u64) {
+        self.auto_increment.store(next.max(1), Ordering::Relaxed);
+    }
+
     /// Reserves `count` consecutive AUTO_INCREMENT values and returns the first.
     pub fn reserve_auto_increment(&self, count: u64) -> u64 {
         let next = |first: u64| Some(first.saturating_add(count));

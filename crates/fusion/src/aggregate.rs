@@ -268,7 +268,11 @@ impl Lowerer {
         let division = typer.arith(ArithOp::Div, sum_column, count_column)?;
         let division = typer.convert(division, ty);
         let function = self.function(division, vec![sum_type, SqlType::BIGINT], false)?;
-        let sum = cast(sum, &sum_type.arrow_type());
+        // A sum of many digits stays as it is: what it is divided by may make it fit.
+        let sum = match sum.ty {
+            DataType::Decimal256(..) => sum.expr,
+            _ => cast(sum, &sum_type.arrow_type()),
+        };
         let expr = function.call(vec![sum, null_if_zero(count)]);
         Ok(decimal_result(Lowered { expr, ty: ty.arrow_type() }, out))
     }

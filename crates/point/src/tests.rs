@@ -218,6 +218,7 @@ fn table_of(sql: &str) -> TableDef {
         partitioning: None,
         view: None,
         created_us: None,
+        stated: Default::default(),
         stored: None,
     }
 }

@@ -14,6 +14,7 @@ use avocet_types::{Collation, Datum, LobSize, SqlType, Value};
 
 use super::info_schema;
 use super::run::{Outcome, Text};
+use super::schemas::OWN;
 use super::state::Session;
 
 /// Collation of texts that the server makes, as MySQL describes its catalogs.
@@ -36,7 +37,11 @@ pub(super) struct Only {
 }
 
 impl Only {
+    /// Tables of the server's own schema only if that is asked for: as SHOW DATABASES, lists of everything have what a MySQL has.
     pub fn wants(&self, table: &TableDef) -> bool {
+        if table.database == OWN && self.database.as_deref() != Some(OWN) {
+            return false;
+        }
         let is =
             |wanted: &Option<Box<str>>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
         is(&self.table, &table.name) && is(&self.database, &table.database)
@@ -225,7 +230,7 @@ fn flags_of(table: &TableDef, position: usize) -> ColumnFlags {
             _ if Some(index.id) == primary => flags.primary_key = true,
             IndexKind::Unique if index.parts.len() == 1 => flags.unique_key = true,
             _ if at == 0 => flags.multiple_key = true,
-            _ => {}
+            _ => flags.later_part = true,
         }
     }
     flags

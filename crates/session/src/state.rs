@@ -397,7 +397,7 @@ impl Session {
                 connection_id: info.connection_id.into(),
                 user: format!("{}@{}", info.account.user, info.client_host),
                 current_user: format!("{}@{}", info.account.user, info.account.host),
-                version: "8.4.0-avocet".into(),
+                version: "8.4.13-avocet".into(),
                 ..EvalSession::default()
             };
         }

@@ -81,6 +81,7 @@ fn define(create: &CreateTable, collation: Collation) -> TableDef {
         partitioning: None,
         view: None,
         created_us: None,
+        stated: Default::default(),
         stored: None,
     }
 }

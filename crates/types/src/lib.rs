@@ -27,6 +27,7 @@ pub mod row;
 pub mod rules;
 pub mod schema;
 pub mod sql_type;
+pub mod stated;
 pub mod stored;
 pub mod temporal;
 pub mod text;

@@ -9,7 +9,8 @@
 //!           from version 4: │ fulltext and spatial keys │ partitioning: text, empty if there is none
 //!           from version 7: │ where blocks have the columns: list of position varint, value │ width u16
 //!           (from version 8: behind a u8, 0 if blocks have them as they are)
-//!           from version 11: │ made or last altered, microseconds since 1970: i64
+//!           from version 11: │ u8, 1 if it is known when it was made or last altered: │ microseconds since 1970: i64
+//!           │ options of files: list of option u8, value varint
 //!  type     tag u8 │ what the type has: of ENUM and SET collation u16 │ names
 //!  column   name │ type │ flags u8 (1 nullable, 2 on update now, 4 auto_increment, 8 generated,
 //!           16 invisible, 32 hidden, 64 collation named: version 6,

@@ -5,6 +5,7 @@ use avocet_base::{IndexId, TableId};
 use crate::datum::Value;
 use crate::names;
 use crate::sql_type::{Collation, SqlType};
+use crate::stated::StatedOptions;
 use crate::stored::StoredColumns;
 use crate::view::ViewDef;
 
@@ -37,6 +38,7 @@ pub struct TableDef {
     pub view: Option<Box<ViewDef>>,
     /// When it was made or last altered, in microseconds since 1970. Definitions of older releases do not say.
     pub created_us: Option<i64>,
+    pub stated: StatedOptions,
     /// Where column blocks have the columns, once these have changed under the blocks.
     pub stored: Option<Box<StoredColumns>>,
 }
@@ -92,6 +94,7 @@ impl TableDef {
             comment: String::new(),
             view: None,
             created_us: None,
+            stated: StatedOptions::default(),
             stored: None,
         }
     }

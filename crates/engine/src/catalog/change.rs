@@ -101,6 +101,11 @@ pub(crate) enum Change {
         table: TableId,
         next: u64,
     },
+    /// It is this one, which is greater than those that the rows have.
+    SetAutoIncrement {
+        table: TableId,
+        next: u64,
+    },
     /// A table that was filled under no name gets one, with so many rows in it.
     PublishTable {
         table: TableId,
@@ -258,6 +263,11 @@ impl Change {
                 to.put_u32(index.0);
                 to.put_u8((*visible).into());
             }
+            Self::SetAutoIncrement { table, next } => {
+                to.put_u8(35);
+                to.put_u32(table.0);
+                to.put_varint(*next);
+            }
             Self::AutoIncrement { table, next } => {
                 to.put_u8(16);
                 to.put_u32(table.0);
@@ -363,6 +373,7 @@ impl Change {
                 }
                 Self::SetKept { table, partitioning, kept_keys }
             }
+            35 => Self::SetAutoIncrement { table: TableId(reader.u32(WHAT)?), next: reader.varint(WHAT)? },
             34 => Self::SetCreated { table: TableId(reader.u32(WHAT)?), at_us: reader.i64(WHAT)? },
             33 => Self::Reshape {
                 old: TableId(reader.u32(WHAT)?),
@@ -516,6 +527,7 @@ pub(super) mod tests {
             Change::Several(vec![
                 Change::DropTable(old),
                 Change::AutoIncrement { table: new, next: 1000 },
+                Change::SetAutoIncrement { table: new, next: 7 },
                 Change::RenameTable { table: new, database: "d".into(), name: "t".into() },
             ]),
         ] {

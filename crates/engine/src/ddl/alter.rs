@@ -237,7 +237,7 @@ impl Alteration {
         let mut changes = vec![Change::Reshape { old: old.id(), def: Box::new(reshaped), rows, renamed }];
         changes.extend(indexed);
         let known = changes.len();
-        changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table: new, next }));
+        changes.extend(rest.auto_increment.map(|next| Change::SetAutoIncrement { table: new, next }));
         let renaming = rest.rename.clone();
         changes.extend(renaming.map(|(database, name)| Change::RenameTable { table: new, database, name }));
         self.stop.check()?;
@@ -309,7 +309,7 @@ impl Alteration {
         if let Some(at_us) = def.created_us.filter(|_| def.created_us != old.created_us) {
             changes.push(Change::SetCreated { table, at_us });
         }
-        changes.extend(rest.auto_increment.map(|next| Change::AutoIncrement { table, next }));
+        changes.extend(rest.auto_increment.map(|next| Change::SetAutoIncrement { table, next }));
         let renamed = rest.rename.map(|(database, name)| Change::RenameTable { table, database, name });
         changes.extend(renamed);
         if changes.is_empty() {

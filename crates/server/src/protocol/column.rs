@@ -291,7 +291,7 @@ fn stated_flags(column: &OutputColumn) -> ColumnFlags {
     flags.set(ColumnFlags::TIMESTAMP_FLAG, stated.timestamp_now);
     flags.set(ColumnFlags::ON_UPDATE_NOW_FLAG, stated.on_update_now);
     flags.set(ColumnFlags::ZEROFILL_FLAG, stated.zerofill.is_some());
-    let in_key = stated.primary_key || stated.unique_key || stated.multiple_key;
+    let in_key = stated.primary_key || stated.unique_key || stated.multiple_key || stated.later_part;
     flags.set(ColumnFlags::PART_KEY_FLAG, in_key);
     flags
 }

@@ -4,7 +4,7 @@ use super::read::{Malformed, Reader};
 use super::{CapabilityFlags, PacketBuf};
 
 /// What the server says that it is: MySQL 8.4 for drivers that look, Avocet for people.
-pub const SERVER_VERSION: &str = concat!("8.4.0-avocet-", env!("CARGO_PKG_VERSION"));
+pub const SERVER_VERSION: &str = concat!("8.4.13-avocet-", env!("CARGO_PKG_VERSION"));
 
 /// utf8mb4_0900_ai_ci.
 pub const SERVER_COLLATION: u8 = 255;

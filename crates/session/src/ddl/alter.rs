@@ -2,6 +2,7 @@
 //! indexes, foreign keys and names change in place. Either is one change of the catalog, and whatever fails before that leaves
 //! the table as it was.
 
+mod counter;
 mod draft;
 mod instant;
 mod named;
@@ -73,7 +74,8 @@ impl Session {
             self.conditions.truncate(before);
             draft = self.draft(alteration.table(), actions, text)?;
         }
-        let rest = AlterRest { auto_increment: draft.auto_increment, rename, left_out: 0 };
+        let auto_increment = self.next_number_of(alteration.table(), draft.auto_increment)?;
+        let rest = AlterRest { auto_increment, rename, left_out: 0 };
         self.warn_of_kept_keys(&draft.def, Some(&alteration.table().clone().def));
         // Columns that MySQL adds and drops in place count no rows.
         let counted = draft.copies_rows() && draft.converts || draft.verifies;
@@ -520,7 +522,7 @@ impl Session {
         // A new column counts from one, whatever the one that is gone had come to.
         let counted =
             |(column, source): (&ColumnDef, &Option<usize>)| column.auto_increment && source.is_some();
-        if draft.def.columns.iter().zip(&draft.sources).any(counted) {
+        if draft.auto_increment.is_none() && draft.def.columns.iter().zip(&draft.sources).any(counted) {
             copy.note_auto_increment(old.next_auto_increment().saturating_sub(1));
         }
         let storing = self.storing(false);

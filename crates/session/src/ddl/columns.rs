@@ -235,6 +235,7 @@ impl Session {
             partitioning: None,
             view: None,
             created_us: Some(self.now_us()),
+            stated: options.stated(),
             stored: None,
         };
         let redefined = |name: &str| of_query.iter().any(|c| names::eq(&c.name, name));
@@ -519,6 +520,7 @@ fn no_columns() -> TableDef {
         partitioning: None,
         view: None,
         created_us: None,
+        stated: Default::default(),
         stored: None,
     }
 }

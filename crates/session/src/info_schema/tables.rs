@@ -479,6 +479,14 @@ pub(super) fn created(session: &Session, at_us: Option<i64>) -> Value {
     })
 }
 
+fn create_options(table: &TableDef) -> String {
+    let mut options = table.stated.create_options();
+    if table.partitioning.is_some() {
+        options += if options.is_empty() { "partitioned" } else { " partitioned" };
+    }
+    options
+}
+
 /// From ENGINE to TABLE_COMMENT: what SHOW TABLE STATUS tells of a table, too.
 pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
     let table = &handle.def;
@@ -490,7 +498,7 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
     [
         text("InnoDB"),
         Datum::UInt(10),
-        text("Dynamic"),
+        text(table.stated.row_format()),
         Datum::UInt(rows),
         Datum::UInt(data_bytes.checked_div(rows).unwrap_or(0)),
         Datum::UInt(data_bytes),
@@ -503,7 +511,7 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
         Datum::Null,
         text(table.default_collation.name()),
         Datum::Null,
-        text(if table.partitioning.is_some() { "partitioned" } else { "" }),
+        text(create_options(table)),
         text(&table.comment),
     ]
 }

@@ -53,6 +53,7 @@ pub(crate) fn create_table(
     if !collation.is_default || collation.charset.name() == "utf8mb4" {
         let _ = write!(sql, " COLLATE={}", collation.name);
     }
+    let _ = write!(sql, "{}", table.stated);
     if !table.comment.is_empty() {
         let _ = write!(sql, " COMMENT={}", string(&table.comment));
     }

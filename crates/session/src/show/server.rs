@@ -13,10 +13,16 @@ use crate::run::Text;
 use crate::state::{Level, Session};
 use crate::variables::{Scope, VARIABLES};
 
-/// Of a session alone.
-const CIPHER: &str = "Ssl_cipher";
-
 impl Session {
+    /// As OpenSSL calls it; empty without TLS. The ciphers of TLS 1.3 are its own.
+    fn tls_version(&self) -> &'static str {
+        match &*self.info.cipher {
+            "" => "",
+            cipher if cipher.starts_with("TLS_") => "TLSv1.3",
+            _ => "TLSv1.2",
+        }
+    }
+
     pub(super) fn show_server(&mut self, kind: &ShowKind, statement: &Text<'_>) -> Result<Rowset, SqlError> {
         match kind {
             ShowKind::Variables(scope) => self.show_variables(*scope),
@@ -29,10 +35,14 @@ impl Session {
                     rows.push(vec![text(name), text(value)]);
                 }
                 if *scope != VariableScope::Global {
-                    let at = rows
-                        .rows
-                        .partition_point(|row| matches!(&row[0], Datum::Str(name) if **name < *CIPHER));
-                    rows.rows.insert(at, vec![text(CIPHER), text(&self.info.cipher)]);
+                    for (own, value) in
+                        [("Ssl_cipher", &*self.info.cipher), ("Ssl_version", self.tls_version())]
+                    {
+                        let is_before =
+                            |row: &Vec<Value>| matches!(&row[0], Datum::Str(name) if **name < *own);
+                        let at = rows.rows.partition_point(is_before);
+                        rows.rows.insert(at, vec![text(own), text(value)]);
+                    }
                 }
                 Ok(rows)
             }

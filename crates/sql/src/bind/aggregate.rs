@@ -110,6 +110,10 @@ impl Binder<'_> {
                 let (ty, nullable) = result_type(function, &aggregate.args, &self.typer);
                 aggregate.id = self.add_column(call.name.to_lowercase(), ty, nullable);
                 let id = aggregate.id;
+                // Texts of literals and numbers insist on their collation no more than these do.
+                if ty.is_string() && aggregate.args.iter().all(|arg| self.typer.is_coercible(arg)) {
+                    self.typer.coercible_columns.insert(id.index());
+                }
                 let owner = &mut self.blocks[depth];
                 owner.alike_aggregates.entry(hash).or_default().push(owner.aggregates.len());
                 owner.aggregates.push(aggregate);

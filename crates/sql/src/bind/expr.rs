@@ -425,7 +425,12 @@ impl Binder<'_> {
             bound.push((self.expr(when)?, self.expr(then)?));
         }
         let otherwise = otherwise.map(|o| self.expr(o)).transpose()?;
-        Ok(self.typer.case(operand, bound, otherwise)?)
+        let (whens, mut values): (Vec<_>, Vec<_>) = bound.into_iter().unzip();
+        let branches = values.len();
+        values.extend(otherwise);
+        self.settle_alternatives(&mut values);
+        let otherwise = if values.len() > branches { values.pop() } else { None };
+        Ok(self.typer.case(operand, whens.into_iter().zip(values).collect(), otherwise)?)
     }
 
     fn cast(&mut self, expr: &ast::Expr, target: CastTarget) -> Result<Expr, SqlError> {
@@ -493,7 +498,14 @@ impl Binder<'_> {
             let shown = if name.contains('.') { name.to_owned() } else { format!("{database}.{name}") };
             return Err(ErrorCode::SP_DOES_NOT_EXIST.with(&[&"FUNCTION", &shown]));
         };
-        let args = self.call_args(function, args)?;
+        let mut args = self.call_args(function, args)?;
+        match function {
+            Function::If => self.settle_alternatives(args.get_mut(1..).unwrap_or_default()),
+            Function::IfNull | Function::Coalesce | Function::Greatest | Function::Least => {
+                self.settle_alternatives(&mut args);
+            }
+            _ => {}
+        }
         Ok(self.typer.call(function, args)?)
     }
 

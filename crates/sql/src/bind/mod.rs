@@ -41,6 +41,7 @@ mod resolve;
 mod row_subquery;
 mod scope;
 mod select;
+mod set_operation;
 mod subquery;
 mod upsert;
 mod views;
@@ -243,6 +244,8 @@ pub struct Binder<'a> {
     takes_inserted: bool,
     /// Which `*` of the query that is bound next are no columns, since it is that of an EXISTS.
     stars: scope::Stars,
+    /// The set operation around the one that is bound next.
+    around: Option<set_operation::Around>,
     /// Conditions for the partitions that scans are of, by the first columns of these.
     partitions: HashMap<ColumnId, Expr>,
 }
@@ -272,6 +275,7 @@ impl<'a> Binder<'a> {
             notes: None,
             takes_inserted: false,
             stars: scope::Stars::default(),
+            around: None,
             partitions: HashMap::new(),
         }
     }
@@ -469,6 +473,33 @@ impl<'a> Binder<'a> {
     /// A value that a column of this type gets.
     fn assigned(&mut self, expr: Expr, ty: SqlType) -> Expr {
         Typer::assigned(self.settle(expr, ty), &ty)
+    }
+
+    /// Alternatives of which one is the value: parameters take the type of the others. A text that is bound to one is converted to
+    /// it, where a text that is written there would make all of them texts.
+    fn settle_alternatives(&mut self, exprs: &mut [Expr]) {
+        let is_param = |expr: &Expr| matches!(expr.kind, avocet_types::expr::ExprKind::Param(_));
+        let is_other = |expr: &&Expr| !is_param(expr) && expr.ty != SqlType::Null;
+        let others: Vec<Expr> = exprs.iter().filter(is_other).cloned().collect();
+        if others.is_empty() || !exprs.iter().any(is_param) {
+            return;
+        }
+        let Ok(ty) = self.typer.common_type(&others, "") else { return };
+        for expr in exprs.iter_mut().filter(|expr| is_param(expr)) {
+            if expr.ty == SqlType::Null {
+                *expr = self.settle(expr.clone(), ty);
+            } else if expr.ty.is_string() || expr.ty.is_bytes() {
+                let to = match ty {
+                    SqlType::Decimal { .. } => SqlType::Decimal { precision: 65, scale: 30, unsigned: false },
+                    SqlType::Int { unsigned: true, .. } => SqlType::BIGINT_UNSIGNED,
+                    SqlType::Int { .. } | SqlType::Bool | SqlType::Year => SqlType::BIGINT,
+                    SqlType::Float(_) | SqlType::Double(_) => SqlType::DOUBLE,
+                    ty if ty.is_temporal() => ty,
+                    _ => continue,
+                };
+                *expr = self.typer.convert(expr.clone(), to);
+            }
+        }
     }
 
     /// Two operands that meet: a parameter without a type takes the other's.

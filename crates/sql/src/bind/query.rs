@@ -1,4 +1,4 @@
-//! Query expressions: WITH, set operations, VALUES, TABLE, and the ORDER BY and LIMIT around them.
+//! Query expressions: WITH, VALUES, TABLE, and the ORDER BY and LIMIT around them.
 
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
@@ -6,9 +6,9 @@ use avocet_types::{Datum, SqlType};
 
 use crate::bind::dependences::OfCte;
 use crate::bind::recursive::{RecursiveParts, mentions};
-use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable, Stars};
+use crate::bind::scope::{Block, Clause, ScopeColumn, ScopeCte, ScopeTable};
 use crate::bind::{Binder, locks, unsupported};
-use crate::parse::ast::{self, ExprKind, OrderItem, SetOperator};
+use crate::parse::ast::{self, ExprKind, OrderItem};
 use crate::plan::*;
 
 const MOST_CTES: usize = 1_000;
@@ -210,57 +210,6 @@ impl Binder<'_> {
             }
             _ => Err(unsupported("an expression in LIMIT")),
         }
-    }
-
-    fn set_operation(
-        &mut self,
-        op: SetOperator,
-        all: bool,
-        left: &ast::QueryBody,
-        right: &ast::QueryBody,
-    ) -> Result<QueryExpr, SqlError> {
-        let stars = if self.stars == Stars::All { Stars::OfNothing } else { self.stars };
-        self.stars = stars;
-        let left = self.body(left, &[])?;
-        self.stars = stars;
-        let right = self.body(right, &[])?;
-        self.combine(op, all, left, right)
-    }
-
-    pub(super) fn combine(
-        &mut self,
-        op: SetOperator,
-        all: bool,
-        left: QueryExpr,
-        right: QueryExpr,
-    ) -> Result<QueryExpr, SqlError> {
-        if left.outputs.len() != right.outputs.len() {
-            return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
-        }
-        let (mut lefts, mut rights, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-        for (l, r) in left.outputs.iter().zip(&right.outputs) {
-            let pair = vec![self.column_expr(*l), self.column_expr(*r)];
-            self.typer.check_union(&pair)?;
-            self.typer.check_alternatives(&pair)?;
-            let is_coercible = pair.iter().all(|expr| self.typer.is_coercible(expr));
-            let mut unified = self.typer.unify(pair, "UNION")?;
-            let nullable = unified.iter().any(|e| e.nullable);
-            let ty = unified[0].ty;
-            rights.extend(unified.pop());
-            lefts.extend(unified.pop());
-            let name = self.columns[*l].name.clone();
-            let column = self.add_column(name, ty, nullable);
-            if is_coercible {
-                self.typer.coercible_columns.insert(column.index());
-            }
-            columns.push(column);
-        }
-        self.label_as_computed(&columns);
-        let left = self.project_over(left, lefts);
-        let right = self.project_over(right, rights);
-        let body = SetOperation { op, all, left, right, columns: columns.clone() };
-        let body = QueryBody::SetOperation(Box::new(body));
-        Ok(QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns })
     }
 
     /// `VALUES ROW(…), …` with columns `column_0`, `column_1`, …

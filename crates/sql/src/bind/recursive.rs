@@ -75,7 +75,7 @@ impl Binder<'_> {
             let step = self.project_over(step, outputs);
             steps = Some(match steps {
                 // Duplicates are told apart by the recursion.
-                Some(before) => self.combine(SetOperator::Union, true, before, step)?,
+                Some(before) => self.combine(SetOperator::Union, true, before, step, false)?,
                 None => step,
             });
         }

@@ -458,6 +458,8 @@ fn operator(text: &[u8]) -> Option<(Op, usize)> {
         (b'%', _) => (Op::Percent, 1),
         (b'^', _) => (Op::Caret, 1),
         (b'~', _) => (Op::Tilde, 1),
+        // Two of them together are one, as for MySQL's lexer.
+        (b'!', b'!') => (Op::Bang, 2),
         (b'!', _) => (Op::Bang, 1),
         (b'|', _) => (Op::Pipe, 1),
         (b'&', _) => (Op::Ampersand, 1),

@@ -361,50 +361,44 @@ impl Parser<'_> {
         self.nested(Self::joined_table)
     }
 
+    /// `a JOIN b JOIN c ON … ON …`: a condition is of the last join that has none yet. What has none in the end is a cross join,
+    /// which binds closer than the joins behind it that have one: `a JOIN b JOIN c ON …` is `(a JOIN b) JOIN c ON …`.
     fn joined_table(&mut self) -> ParseResult<TableRef> {
-        let mut left = self.table_factor()?;
+        let mut sides = vec![Side::of(self.table_factor()?)];
+        // Joins between a side and the next one.
+        let mut open: Vec<JoinKind> = Vec::new();
         let mut chain = 0;
         while let Some((kind, natural)) = self.join_operator()? {
             self.deeper(1)?;
             chain += 1;
-            // `a JOIN b JOIN c ON … ON …`: the right side takes what joins it has conditions for.
             let right = self.table_factor()?;
-            let right = if natural || self.at_join_condition() { right } else { self.nested_joins(right)? };
-            let condition = if natural { JoinCondition::Natural } else { self.join_condition(kind)? };
-            left = TableRef::Join(Box::new(Join { kind, left, right, condition }));
+            if natural {
+                close(&mut sides, Side::of(right), kind, JoinCondition::Natural);
+            } else {
+                sides.push(Side::of(right));
+                open.push(kind);
+            }
+            while let Some(kind) = open.pop_if(|_| self.at_join_condition()) {
+                let condition = self.join_condition()?;
+                if let Some(right) = sides.pop() {
+                    close(&mut sides, right, kind, condition);
+                }
+            }
         }
         self.shallower(chain);
-        Ok(left)
+        while let Some(kind) = open.pop() {
+            if kind != JoinKind::Inner {
+                return Err(self.error());
+            }
+            if let (Some(right), Some(left)) = (sides.pop(), sides.pop()) {
+                sides.push(right.crossed(left));
+            }
+        }
+        sides.pop().map(Side::table).ok_or_else(|| self.error())
     }
 
     fn at_join_condition(&self) -> bool {
         self.is_any_word(&["ON", "USING"])
-    }
-
-    /// After `a JOIN b` without a condition: if a later `ON … ON …` shows that b is itself joined, the joins inside it.
-    fn nested_joins(&mut self, mut right: TableRef) -> ParseResult<TableRef> {
-        let restart = self.position();
-        let before = right.clone();
-        let params = self.params;
-        while let Some((kind, natural)) = self.join_operator()? {
-            let inner = self.table_factor()?;
-            let inner = if natural || self.at_join_condition() {
-                inner
-            } else {
-                self.nested(|p| p.nested_joins(inner))?
-            };
-            if !natural && !self.at_join_condition() {
-                break;
-            }
-            let condition = if natural { JoinCondition::Natural } else { self.join_condition(kind)? };
-            right = TableRef::Join(Box::new(Join { kind, left: right, right: inner, condition }));
-            if self.at_join_condition() {
-                return Ok(right);
-            }
-        }
-        self.rewind(restart);
-        self.params = params;
-        Ok(before)
     }
 
     /// The kind of a join, and whether it is natural.
@@ -428,14 +422,14 @@ impl Parser<'_> {
         Ok(Some((kind, natural)))
     }
 
-    fn join_condition(&mut self, kind: JoinKind) -> ParseResult<JoinCondition> {
+    fn join_condition(&mut self) -> ParseResult<JoinCondition> {
         if self.eat("ON") {
             return Ok(JoinCondition::On(self.expr()?));
         }
         if self.eat("USING") {
             return Ok(JoinCondition::Using(self.parenthesized_idents()?));
         }
-        if kind == JoinKind::Inner { Ok(JoinCondition::None) } else { Err(self.error()) }
+        Err(self.error())
     }
 
     fn table_factor(&mut self) -> ParseResult<TableRef> {
@@ -538,4 +532,37 @@ impl Parser<'_> {
 
 fn misplaced_into() -> ParseError {
     refused(ErrorCode::MISPLACED_INTO.with(&[]))
+}
+
+/// A side of joins that are being read: a table, and what it was joined with here, one after the other. What stands in parentheses
+/// is one table.
+struct Side {
+    first: TableRef,
+    joins: Vec<(JoinKind, TableRef, JoinCondition)>,
+}
+
+impl Side {
+    fn of(first: TableRef) -> Self {
+        Self { first, joins: Vec::new() }
+    }
+
+    /// Its first table is joined with `left` before it is with others.
+    fn crossed(self, mut left: Self) -> Self {
+        left.joins.push((JoinKind::Inner, self.first, JoinCondition::None));
+        left.joins.extend(self.joins);
+        left
+    }
+
+    fn table(self) -> TableRef {
+        self.joins.into_iter().fold(self.first, |left, (kind, right, condition)| {
+            TableRef::Join(Box::new(Join { kind, left, right, condition }))
+        })
+    }
+}
+
+/// Joins the last side with one behind it.
+fn close(sides: &mut [Side], right: Side, kind: JoinKind, condition: JoinCondition) {
+    if let Some(left) = sides.last_mut() {
+        left.joins.push((kind, right.table(), condition));
+    }
 }

@@ -534,6 +534,12 @@ pub(super) fn pull(
             pulled.extend(own);
             return input.filtered(kept);
         }
+        // Without a condition to take, rows stay as often there as they are.
+        Operator::Distinct { ref input } | Operator::Sort { ref input, range: None, .. }
+            if !uses_any(input, columns) =>
+        {
+            return node;
+        }
         // Of a semi join's right side the order and equal rows mean nothing.
         Operator::Distinct { input } | Operator::Sort { input, range: None, .. } => {
             return pull(*input, columns, pulled, before);

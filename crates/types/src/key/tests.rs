@@ -51,6 +51,7 @@ fn table(
         partitioning: None,
         view: None,
         created_us: None,
+        stated: Default::default(),
         stored: None,
     };
     let layout = KeyLayout::new(&table, &index.parts);

@@ -9,6 +9,7 @@ use crate::schema::{
     KeptKeyDef, KeptKeyKind, ReferentialAction, TableDef,
 };
 use crate::sql_type::{Collation, SqlType};
+use crate::stated::{StatedOption, StatedOptions};
 use crate::stored::{StoredColumn, StoredColumns};
 
 use super::{flag, list, put_list};
@@ -32,7 +33,7 @@ pub(super) const WITH_ZEROFILL: u8 = 8;
 pub(super) const WITH_DROPPED_DEFAULTS: u8 = 9;
 /// Indexes and other keys have comments.
 pub(super) const WITH_KEY_COMMENTS: u8 = 10;
-/// It is known when they were made.
+/// It is known when they were made, or they state options of files.
 pub(super) const WITH_TIMES: u8 = 11;
 
 /// Where a FULLTEXT key has its parser's name, which has no such byte.
@@ -78,8 +79,16 @@ impl TableDef {
             });
             to.put_u16(stored.width);
         }
-        if let Some(created) = self.created_us {
-            to.put_i64(created);
+        if version >= WITH_TIMES {
+            to.put_u8(self.created_us.is_some().into());
+            if let Some(created) = self.created_us {
+                to.put_i64(created);
+            }
+            let stated: Vec<_> = self.stated.iter().collect();
+            put_list(&stated, to, |(option, value), to| {
+                to.put_u8(*option as u8);
+                to.put_varint(*value);
+            });
         }
     }
 
@@ -90,7 +99,7 @@ impl TableDef {
 
     /// The lowest that has all of it.
     fn version(&self) -> u8 {
-        if self.created_us.is_some() {
+        if self.created_us.is_some() || !self.stated.is_empty() {
             WITH_TIMES
         } else if self.has_key_comments() {
             WITH_KEY_COMMENTS
@@ -136,6 +145,7 @@ impl TableDef {
             partitioning: None,
             view: None,
             created_us: None,
+            stated: StatedOptions::default(),
             stored: None,
         };
         if version >= WITH_FOREIGN_KEYS {
@@ -164,7 +174,12 @@ impl TableDef {
             table.stored = Some(Box::new(stored));
         }
         if version >= WITH_TIMES {
-            table.created_us = Some(from.i64(WHAT)?);
+            table.created_us = if flag(from)? { Some(from.i64(WHAT)?) } else { None };
+            let stated = list(from, |from| {
+                let option = StatedOption::of_number(from.u8(WHAT)?).ok_or(from.malformed(WHAT))?;
+                Ok((option, from.varint(WHAT)?))
+            })?;
+            stated.into_iter().for_each(|(option, value)| table.stated.set(option, Some(value)));
         }
         let mut indexed = table.kept_keys.iter().flat_map(|key| &key.columns);
         if indexed.any(|column| *column >= table.columns.len()) {

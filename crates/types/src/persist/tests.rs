@@ -7,6 +7,7 @@ use crate::schema::{
     CheckDef, ColumnDef, DefaultValue, ForeignKeyDef, GeneratedDef, IndexDef, IndexKind, IndexPart,
     KeptKeyDef, KeptKeyKind, ReferentialAction, TableDef,
 };
+use crate::stated::{StatedOption, StatedOptions};
 use crate::stored::{StoredColumn, StoredColumns};
 
 fn members(names: &[&str]) -> Members {
@@ -59,6 +60,7 @@ fn table() -> TableDef {
     TableDef {
         view: None,
         created_us: None,
+        stated: StatedOptions::default(),
         stored: None,
         id: TableId(7),
         database: "d".into(),
@@ -131,7 +133,11 @@ fn tables_round_trip() {
     commented.kept_keys[0].comment = "of words".into();
     let dated = TableDef { created_us: Some(1_700_000_000_000_000), ..commented.clone() };
     let dated_and_changed = TableDef { created_us: Some(-1), ..changed.clone() };
+    let mut stated = without.clone();
+    stated.stated.set(StatedOption::RowFormat, Some(4));
+    stated.stated.set(StatedOption::PackKeys, Some(0));
     let versions = [
+        (stated, WITH_TIMES),
         (dated, WITH_TIMES),
         (dated_and_changed, WITH_TIMES),
         (commented, WITH_KEY_COMMENTS),

@@ -334,6 +334,10 @@ impl Draft {
             self.copies = true;
             self.def.default_collation = to;
         }
+        if !options.stated.is_empty() {
+            self.copies = true;
+            options.state(&mut self.def.stated);
+        }
         if let Some(comment) = &options.comment {
             self.copies = true;
             self.def.comment.clone_from(comment);

@@ -5,37 +5,36 @@ use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
 use crate::parse::refuse::unserved;
 use crate::parse::statement::TableOptions;
+use avocet_types::stated::StatedOption;
 
 /// What a table option that changes nothing here may have as its value.
 #[derive(Clone, Copy)]
 enum Value {
     Number,
-    /// A number or DEFAULT.
-    Setting,
     String,
-    Word(&'static [&'static str]),
     /// A name or NULL.
     Name,
 }
 
-/// Options about InnoDB's files and caches, and about an engine that is another server's, which mean nothing here: listed in COMPAT.md.
-const WITHOUT_EFFECT: &[(&str, Value)] = &[
-    ("AUTOEXTEND_SIZE", Value::Number),
-    ("AVG_ROW_LENGTH", Value::Number),
-    ("CHECKSUM", Value::Number),
-    ("COMPRESSION", Value::String),
-    ("DELAY_KEY_WRITE", Value::Number),
-    ("KEY_BLOCK_SIZE", Value::Number),
-    ("MAX_ROWS", Value::Number),
-    ("MIN_ROWS", Value::Number),
-    ("PACK_KEYS", Value::Setting),
-    ("ROW_FORMAT", Value::Word(&["DEFAULT", "DYNAMIC", "FIXED", "COMPRESSED", "REDUNDANT", "COMPACT"])),
-    ("SECONDARY_ENGINE", Value::Name),
-    ("STATS_AUTO_RECALC", Value::Setting),
-    ("STATS_PERSISTENT", Value::Setting),
-    ("STATS_SAMPLE_PAGES", Value::Setting),
-    ("TABLE_CHECKSUM", Value::Number),
+const ROW_FORMATS: &[&str] = &["DEFAULT", "DYNAMIC", "FIXED", "COMPRESSED", "REDUNDANT", "COMPACT"];
+
+/// Options of InnoDB's files that definitions keep, and the greatest value of each; DEFAULT where it is a setting.
+const STATED: &[(StatedOption, u64, bool)] = &[
+    (StatedOption::AvgRowLength, u32::MAX as u64, false),
+    (StatedOption::Checksum, u64::MAX, false),
+    (StatedOption::DelayKeyWrite, u64::MAX, false),
+    (StatedOption::KeyBlockSize, u16::MAX as u64, false),
+    (StatedOption::MaxRows, u32::MAX as u64, false),
+    (StatedOption::MinRows, u32::MAX as u64, false),
+    (StatedOption::PackKeys, 1, true),
+    (StatedOption::StatsAutoRecalc, 1, true),
+    (StatedOption::StatsPersistent, 1, true),
+    (StatedOption::StatsSamplePages, u16::MAX as u64, true),
 ];
+
+/// Options about InnoDB's files and caches, and about an engine that is another server's, which mean nothing here: listed in COMPAT.md.
+const WITHOUT_EFFECT: &[(&str, Value)] =
+    &[("AUTOEXTEND_SIZE", Value::Number), ("COMPRESSION", Value::String), ("SECONDARY_ENGINE", Value::Name)];
 
 /// Options that say where a table's rows are, or who may read them: dropping one would break a promise.
 const UNSERVED: &[&str] = &[
@@ -76,6 +75,12 @@ impl Parser<'_> {
         } else if self.eat("ENCRYPTION") {
             self.eat_op(Op::Eq);
             self.no_encryption()?;
+        } else if self.eat("ROW_FORMAT") {
+            self.eat_op(Op::Eq);
+            let word = self.eat_any(ROW_FORMATS).ok_or_else(|| self.error())?;
+            options.stated.push((StatedOption::RowFormat, StatedOption::row_format(word)));
+        } else if let Some(stated) = self.stated_option()? {
+            options.stated.push(stated);
         } else {
             return self.option_without_effect();
         }
@@ -88,6 +93,29 @@ impl Parser<'_> {
             true => Ok(()),
             false => Err(unserved("ENCRYPTION")),
         }
+    }
+
+    /// An option of files with its value, if that is next.
+    fn stated_option(&mut self) -> ParseResult<Option<(StatedOption, Option<u64>)>> {
+        let is_next = |option: StatedOption| {
+            self.is_word(option.name()) || option == StatedOption::Checksum && self.is_word("TABLE_CHECKSUM")
+        };
+        let Some((option, most, is_setting)) = STATED.iter().find(|(option, ..)| is_next(*option)) else {
+            return Ok(None);
+        };
+        self.advance();
+        self.eat_op(Op::Eq);
+        if *is_setting && self.eat("DEFAULT") {
+            return Ok(Some((*option, None)));
+        }
+        let error = self.error();
+        let value = self.unsigned()?;
+        let value = match option {
+            StatedOption::Checksum | StatedOption::DelayKeyWrite => value.min(1),
+            _ if *is_setting && value > *most => return Err(error),
+            _ => value.min(*most),
+        };
+        Ok(Some((*option, Some(value))))
     }
 
     fn option_without_effect(&mut self) -> ParseResult<bool> {
@@ -105,11 +133,9 @@ impl Parser<'_> {
         self.eat_op(Op::Eq);
         match value {
             Value::String => drop(self.string()?),
-            Value::Setting if self.eat("DEFAULT") => {}
             Value::Name if self.eat("NULL") => {}
             Value::Name => drop(self.name()?),
-            Value::Number | Value::Setting => self.size()?,
-            Value::Word(words) => drop(self.eat_any(words).ok_or_else(|| self.error())?),
+            Value::Number => self.size()?,
         }
         Ok(true)
     }

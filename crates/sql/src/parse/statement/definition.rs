@@ -1,5 +1,6 @@
 //! What statements say of definitions: tables with their columns, keys and constraints; views.
 
+use avocet_types::stated::{StatedOption, StatedOptions};
 use avocet_types::{ReferentialAction, ViewAlgorithm, ViewCheck, ViewSecurity};
 
 use super::{PartitionBy, PartitionChange, UserName};
@@ -49,6 +50,22 @@ pub struct TableOptions {
     pub collation: Option<String>,
     pub comment: Option<String>,
     pub auto_increment: Option<u64>,
+    /// With their values; `None` is DEFAULT.
+    pub stated: Vec<(StatedOption, Option<u64>)>,
+}
+
+impl TableOptions {
+    /// Those that are stated, on top of others.
+    pub fn state(&self, options: &mut StatedOptions) {
+        self.stated.iter().for_each(|(option, value)| options.set(*option, *value));
+    }
+
+    /// Those that are stated.
+    pub fn stated(&self) -> StatedOptions {
+        let mut options = StatedOptions::default();
+        self.state(&mut options);
+        options
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -204,16 +204,23 @@ impl Typer {
         aggregate(exprs, self, operation, Agreement::Together).map(drop)
     }
 
-    /// Error 1271 if columns of a set operation agree on no collation.
-    pub fn check_union(&self, exprs: &[Expr]) -> EvalResult<()> {
+    /// Whether columns of a set operation agree on a collation.
+    pub fn agree_in_union(&self, exprs: &[Expr]) -> EvalResult<bool> {
         if !exprs.iter().all(|expr| expr.ty.is_string()) {
-            return Ok(());
+            return Ok(true);
         }
         let derivation = aggregate(exprs, self, "UNION", Agreement::Together)?;
-        match derivation.coercibility {
-            Coercibility::NoCollation => Err(mix(&[], "UNION")),
-            _ => Ok(()),
-        }
+        Ok(derivation.coercibility != Coercibility::NoCollation)
+    }
+
+    /// Error 1271, of columns of a set operation that do not.
+    pub fn no_agreement_in_union() -> EvalError {
+        mix(&[], "UNION")
+    }
+
+    /// Texts under the connection's collation.
+    pub fn under_connection_collation(&self, expr: Expr) -> Expr {
+        self.under_collation(expr, self.connection_collation)
     }
 }
 
