@@ -11,6 +11,9 @@
 //!
 //! A file is whole on disk before the index names it. Behind the mark, an event that is not whole is the end that a crash left, and
 //! is written again; before it, it is damage.
+//!
+//! Nothing follows ROTATE in a file: replicas go on with the next one there. They are sent it when the index names that file; after a
+//! crash in between, the next file begins when the log is opened.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -146,6 +149,8 @@ pub(super) struct Resumed {
     pub files: Arc<Files>,
     /// The last file and where its last whole transaction ends; none in an empty folder.
     pub open: Option<(Arc<dyn DiskFile>, u64)>,
+    /// That file ends in ROTATE: the next one has to begin.
+    pub is_rotated: bool,
     pub mark: Mark,
     pub sequence: u64,
 }
@@ -217,7 +222,7 @@ impl Files {
                 (executed, Mark { ts: ts.0, number: lacks_some.into(), ..mark })
             }
         };
-        let (mut open, mut resumed, mut sequence) = (None, mark.clone(), 0);
+        let (mut open, mut resumed, mut sequence, mut is_rotated) = (None, mark.clone(), 0, false);
         if let Some(last) = files.last_mut() {
             let file = disk.open(&options.folder.join(&last.name), true)?;
             let known = if mark.file == last.name { mark.position } else { 0 };
@@ -230,12 +235,14 @@ impl Files {
                     last.bytes - end
                 );
                 file.set_size(end)?;
-                file.sync_data()?;
                 last.bytes = end;
             }
+            // The mark will say that it is on disk: a process that was killed has left it in the page cache.
+            file.sync_data()?;
             resumed.file.clone_from(&last.name);
             resumed.position = end;
             sequence = resumed.number - before;
+            is_rotated = ends_in_rotate(&*file, &last.name, end)?;
             open = Some((file, end));
         }
         let state = State {
@@ -255,7 +262,7 @@ impl Files {
         };
         let (state, moved) = (Mutex::new(state), Condvar::new());
         let files = Self { env, options, author, origin, state, moved };
-        Ok(Resumed { files: Arc::new(files), open, mark: resumed, sequence })
+        Ok(Resumed { files: Arc::new(files), open, is_rotated, mark: resumed, sequence })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -314,8 +321,8 @@ impl Files {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Makes the next file, which then is the current one.
-    pub fn begin_file(&self, number: u64, now: u32) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+    /// Makes the next file, which then is the current one; the one before ends here.
+    pub fn begin_file(&self, number: u64, now: u32, ended: u64) -> io::Result<(Arc<dyn DiskFile>, u64)> {
         let last = self.state().current.clone();
         let name = next_name(&last);
         let path = self.path(&name);
@@ -334,15 +341,14 @@ impl Files {
         file.sync_data()?;
         disk.sync_dir(&self.options.folder)?;
         let mut state = self.state();
-        let end = state.end;
-        if let Some(last) = state.files.last_mut() {
-            last.bytes = end;
-        }
         let bytes = head.len() as u64;
         state.files.push(FileEntry { name: name.clone(), bytes, previous, begun: now });
         if let Err(error) = self.write_index(&state.files) {
             state.files.pop();
             return Err(error);
+        }
+        if let Some(before) = state.files.len().checked_sub(2) {
+            state.files[before].bytes = ended;
         }
         (state.current, state.end, state.wants_next) = (name, bytes, false);
         self.wake(state);
@@ -467,7 +473,7 @@ impl Files {
             state.current = name_of(first.saturating_sub(1));
         }
         remove_files(&self.env, &self.options.folder)?;
-        self.begin_file(0, now)
+        self.begin_file(0, now, 0)
     }
 
     /// The log has begun anew.
@@ -526,7 +532,7 @@ impl Drop for Reading {
     }
 }
 
-fn next_name(last: &str) -> String {
+pub(super) fn next_name(last: &str) -> String {
     let number: u64 = last.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
     name_of(number + 1)
 }
@@ -658,8 +664,8 @@ fn scan(file: &dyn DiskFile, name: &str, known: u64, mark: &mut Mark, before: u6
         let (kind, xid) = (event[4], xid_of(event));
         match kind {
             kind::GTID => number = number_of(event).map_or(number, |(_, number)| number),
-            // What is before the first transaction.
-            kind::FORMAT_DESCRIPTION | kind::PREVIOUS_GTIDS => end = events.at,
+            // What is before the first transaction, and behind the last one.
+            kind::FORMAT_DESCRIPTION | kind::PREVIOUS_GTIDS | kind::ROTATE => end = events.at,
             _ => {}
         }
         if let Some(xid) = xid {
@@ -667,6 +673,15 @@ fn scan(file: &dyn DiskFile, name: &str, known: u64, mark: &mut Mark, before: u6
         }
     }
     Ok(end)
+}
+
+/// Whether the last event of a file that ends here is ROTATE, which is as long as the next file's name makes it.
+fn ends_in_rotate(file: &dyn DiskFile, name: &str, end: u64) -> io::Result<bool> {
+    let len = (HEADER + 8 + next_name(name).len() + CHECKSUM) as u64;
+    let Some(at) = end.checked_sub(len).filter(|at| *at >= MAGIC.len() as u64) else { return Ok(false) };
+    let mut events = Events::new(file, at, end);
+    let kind = events.next()?.map(|event| event[4]);
+    Ok(kind == Some(kind::ROTATE) && events.at == end)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use avocet_types::{RowRef, TableDef};
 
 use super::BinlogOptions;
 use super::events::{GTID_LEN, GtidEvent};
-use super::files::{Files, Mark, NO_FILE, RESET, Resumed};
+use super::files::{Files, Mark, NO_FILE, RESET, Resumed, next_name};
 use super::room::{Room, is_full};
 use super::rows::{RowCoding, put_packed};
 use crate::binlog::kind;
@@ -68,18 +68,21 @@ struct Pending {
 
 impl Writer {
     pub fn open(options: BinlogOptions, env: avocet_base::Env) -> io::Result<Self> {
-        let Resumed { files, open, mut mark, sequence } = Files::open(env, options)?;
-        let (file, written) = match open {
+        let Resumed { files, open, is_rotated, mut mark, mut sequence } = Files::open(env, options)?;
+        let is_new = open.is_none();
+        let (file, written) = match open.filter(|_| !is_rotated) {
             Some(open) => open,
             None => {
                 let now = seconds(files.env.clock.wall_us());
                 // Whoever finds a file has to know what is before it; of a log that begins anew, the mark has said it.
-                if mark.file != RESET {
-                    files.put_mark(&Mark { file: NO_FILE.into(), ..mark.clone() })?;
+                match is_new {
+                    true if mark.file == RESET => {}
+                    true => files.put_mark(&Mark { file: NO_FILE.into(), ..mark.clone() })?,
+                    false => files.put_mark(&mark)?,
                 }
-                let (file, written) = files.begin_file(mark.number, now)?;
+                let (file, written) = files.begin_file(mark.number, now, mark.position)?;
                 mark.file.clone_from(&files.state().current);
-                mark.position = written;
+                (mark.position, sequence) = (written, 0);
                 (file, written)
             }
         };
@@ -210,22 +213,19 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the file, and begins the next.
+    /// Ends the file, and begins the next. Readers have ROTATE when there is the file that it names.
     fn rotate(&mut self) -> io::Result<()> {
         let now = seconds(self.files.env.clock.wall_us());
-        let next = {
-            let (name, number) =
-                self.mark.file.rsplit_once('.').expect("the name of a log file has a number");
-            format!("{name}.{:06}", number.parse::<u64>().unwrap_or(0) + 1)
-        };
-        let at = self.position();
-        self.files.author.rotate(&mut self.out, now, at, &next, false);
-        self.mark.position = self.position();
         self.publish()?;
+        let (at, next) = (self.position(), next_name(&self.mark.file));
+        self.files.author.rotate(&mut self.out, now, at, &next, false);
+        self.write_out()?;
         self.file.sync_data()?;
         // From here on the old file's transactions need not be looked for.
+        self.mark.position = self.written;
         self.put_mark(&self.mark)?;
-        let (file, written) = self.room.wait_for(|| self.files.begin_file(self.mark.number, now))?;
+        let begin = || self.files.begin_file(self.mark.number, now, self.mark.position);
+        let (file, written) = self.room.wait_for(begin)?;
         (self.file, self.written, self.sequence) = (file, written, 1);
         self.mark.file.clone_from(&self.files.state().current);
         self.mark.position = written;
@@ -416,7 +416,7 @@ mod tests {
 
     use avocet_base::env::SimDisk;
 
-    use super::super::{Base, From, Kept, Log};
+    use super::super::{Base, From, Kept, Log, Step};
     use super::*;
     use crate::gtid::GtidSet;
 
@@ -471,6 +471,89 @@ mod tests {
             seen.push(is_new);
         }
         assert!(seen.is_sorted() && seen.contains(&true) && seen.contains(&false), "{seen:?}");
+    }
+
+    fn transaction(writer: &mut Writer, ts: u64) -> io::Result<()> {
+        writer.begin(1_000_000)?;
+        writer.commit(Timestamp(ts))?;
+        writer.publish()
+    }
+
+    /// The kinds of events of each file, in order.
+    fn kinds(log: &Log) -> Vec<(String, Vec<&'static str>)> {
+        let kinds = |file: &str| {
+            let (mut all, mut events) = (Vec::new(), log.events(Some(file), 4).expect("a file"));
+            while events.next(&mut all).expect("events") {}
+            all.into_iter().map(|event| event.kind).collect()
+        };
+        log.files().into_iter().map(|file| (file.name.clone(), kinds(&file.name))).collect()
+    }
+
+    #[test]
+    fn nothing_follows_rotate_in_a_file_wherever_power_is_lost() {
+        // FLUSH BINARY LOGS between two transactions, beside a replica; whether that had ROTATE.
+        let run = |disk: &SimDisk| -> io::Result<bool> {
+            let mut writer = Writer::open(options(Base::default()), disk.env())?;
+            let mut dump = Log(writer.files().clone())
+                .dump(From::Position("binlog.000001".into(), 4), false)
+                .expect("a reader");
+            let outcome = transaction(&mut writer, 5).and_then(|()| writer.rotate());
+            let (mut had_rotate, mut event) = (false, Vec::new());
+            while outcome.is_err() && dump.next(&mut event)? != Step::End {
+                // The first one tells the place of the stream.
+                had_rotate |= event[4] == kind::ROTATE && event[13..17] != [0; 4];
+                event.clear();
+            }
+            outcome.map_or(Ok(had_rotate), |()| transaction(&mut writer, 6).map(|()| had_rotate))
+        };
+        let last_sync = {
+            let disk = SimDisk::new();
+            run(&disk).expect("a log of two files");
+            disk.syncs()
+        };
+        for (cut, seed) in (1..=last_sync).flat_map(|cut| (0..8).map(move |seed| (cut, seed))) {
+            let disk = SimDisk::new();
+            disk.cut_at_sync(cut);
+            let had_rotate = run(&disk).unwrap_or(false);
+            let disk = disk.crash(seed);
+            let at = format!("cut at sync {cut}, seed {seed}");
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            let log = Log(writer.files().clone());
+            assert!(
+                !had_rotate || log.files().len() == 2,
+                "{at}: a replica was sent to a file that is not there"
+            );
+            for ts in [5, 6, 7] {
+                if writer.wants(Timestamp(ts)) {
+                    transaction(&mut writer, ts).expect("written");
+                }
+            }
+            assert_eq!(writer.mark.number, 3, "{at}");
+            let kinds = kinds(&log);
+            let ends_in_rotate = |kinds: &[&str]| {
+                kinds.iter().position(|kind| *kind == "Rotate") == kinds.len().checked_sub(1)
+            };
+            let (last, before) = kinds.split_last().expect("a file");
+            assert!(before.iter().all(|(_, kinds)| ends_in_rotate(kinds)), "{at}: {kinds:?}");
+            assert!(!last.1.contains(&"Rotate"), "{at}: {kinds:?}");
+            let sequences = |kinds: &[&str]| kinds.iter().filter(|kind| **kind == "Gtid").count();
+            assert_eq!(writer.sequence, sequences(&last.1) as u64 + 1, "{at}");
+        }
+    }
+
+    #[test]
+    fn what_the_mark_says_is_on_disk_after_a_kill_and_a_loss_of_power() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        transaction(&mut writer, 5).expect("written");
+        let killed = disk.kill();
+        let writer = Writer::open(options(Base::default()), killed.env()).expect("a log");
+        assert_eq!(writer.mark.ts, 5);
+        for seed in 0..8 {
+            let lost = killed.crash(seed);
+            let writer = Writer::open(options(Base::default()), lost.env()).expect("a log");
+            assert_eq!(writer.mark.ts, 5);
+        }
     }
 
     #[test]
