@@ -218,3 +218,54 @@ fn rows_that_only_old_snapshots_see_are_no_duplicates() {
     old.run("COMMIT");
     assert!(client.run("CREATE UNIQUE INDEX a2 ON t (a)").starts_with("ok 0"));
 }
+
+#[test]
+fn rows_are_numbered_in_an_order_that_replicas_know() {
+    let mut client = Client::with(|options| options.capture_changes = true);
+    client.run("CREATE TABLE k (k INT PRIMARY KEY, v INT); INSERT INTO k VALUES (3, 30); INSERT INTO k VALUES (1, 10), (2, 20)");
+    let add = "DROP PRIMARY KEY, ADD id INT AUTO_INCREMENT PRIMARY KEY";
+    client.check(&format!("ALTER TABLE k {add}"), "ok 3 (Records: 3  Duplicates: 0  Warnings: 0)");
+    client.check("SELECT k, id FROM k ORDER BY id", "1|1\n2|2\n3|3");
+    let refused = "ERROR 1235: This version of Avocet doesn't yet support 'numbers by ALTER TABLE for rows without a primary key, or of \
+                   partitions, in a binary log': a replica may number them otherwise; INSERT … SELECT into a table that has the column, or \
+                   SET sql_log_bin = OFF";
+    let add = "ADD id INT AUTO_INCREMENT PRIMARY KEY";
+    // One row has one order.
+    client.run("CREATE TABLE t (a INT); INSERT INTO t VALUES (7)");
+    client.check(
+        &format!("ALTER TABLE t {add}; SELECT * FROM t"),
+        "ok 1 (Records: 1  Duplicates: 0  Warnings: 0)\n7|1",
+    );
+    client.run("CREATE TABLE u (a INT UNIQUE, b INT); INSERT INTO u VALUES (2, 0), (1, 5)");
+    client.check(&format!("ALTER TABLE u {add}; SELECT * FROM u ORDER BY a"), &format!("{refused}\n"));
+    client.check("SELECT * FROM u ORDER BY a", "1|5\n2|0");
+    client.check("ALTER TABLE u MODIFY b INT AUTO_INCREMENT PRIMARY KEY", refused);
+    // Rows that have their numbers keep them.
+    client.check(
+        "ALTER TABLE u MODIFY a INT AUTO_INCREMENT PRIMARY KEY",
+        "ok 2 (Records: 2  Duplicates: 0  Warnings: 0)",
+    );
+    client.run("CREATE TABLE p (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 2; INSERT INTO p VALUES (1), (2)");
+    client.check("ALTER TABLE p ADD id INT AUTO_INCREMENT UNIQUE", refused);
+    // Nobody else runs these.
+    client.run("CREATE TEMPORARY TABLE m (a INT); INSERT INTO m VALUES (1), (2)");
+    client.check(&format!("ALTER TABLE m {add}"), "ok 2 (Records: 2  Duplicates: 0  Warnings: 0)");
+    client.run("DROP TABLE u; CREATE TABLE u (a INT); INSERT INTO u VALUES (2), (1); SET sql_log_bin = OFF");
+    client.check(&format!("ALTER TABLE u {add}"), "ok 2 (Records: 2  Duplicates: 0  Warnings: 0)");
+}
+
+#[test]
+fn many_rows_are_numbered_by_their_key() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE k (k INT PRIMARY KEY, s VARCHAR(20))");
+    client.run(
+        "INSERT INTO k WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)
+         SELECT /*+ SET_VAR(cte_max_recursion_depth = 20000) */ 30000 - n, CONCAT('s', n) FROM n",
+    );
+    client.check("SELECT COUNT(*) FROM k", "20000");
+    client.run("ALTER TABLE k ADD id INT AUTO_INCREMENT UNIQUE");
+    client.check(
+        "SELECT COUNT(*), MIN(k - id), MAX(k - id), SUM(s <> CONCAT('s', 30000 - k)) FROM k",
+        "20000|9999|9999|0",
+    );
+}
