@@ -536,11 +536,15 @@ impl Session {
             copy.note_auto_increment(old.next_auto_increment().saturating_sub(1));
         }
         let reader = txn.newest_reader();
-        let ordered = match numbered::numbers_rows(draft, &old.def) {
-            true => KeyOrder::of(old, &reader),
-            false => None,
-        };
         let is_logged = self.logs_definitions() && !old.def.id.is_temporary();
+        let numbers_rows = numbered::numbers_rows(draft, &old.def);
+        let ordered = if numbers_rows { KeyOrder::of(old, &reader) } else { None };
+        if numbers_rows {
+            copy.note_auto_increment(draft.auto_increment.unwrap_or(1).saturating_sub(1));
+            if is_logged {
+                numbered::tell_steps();
+            }
+        }
         let mut copying = Copying {
             draft,
             numbers: Numbers::of(copy, old, is_logged),

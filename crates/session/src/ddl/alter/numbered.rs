@@ -7,7 +7,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avocet_engine::{Direction, IndexHandle, KeyRange, ReadScratch, SnapshotReader, TableHandle, Txn};
+use avocet_engine::{
+    Direction, IndexHandle, KeyRange, ReadScratch, SnapshotReader, TableHandle, Txn, change_statement,
+};
 use avocet_types::error::SqlError;
 use avocet_types::key::successor;
 use avocet_types::schema::{ColumnDef, TableDef};
@@ -23,6 +25,11 @@ pub(super) fn numbers_rows(draft: &Draft, old: &TableDef) -> bool {
         column.auto_increment && source.is_none_or(|at| !old.columns[at].auto_increment)
     };
     columns.into_iter().any(is_numbered_now)
+}
+
+/// Rows are numbered one by one here, whatever auto_increment_increment is: a replica is told to do so, too.
+pub(super) fn tell_steps() {
+    change_statement(|statement| statement.auto_increment = (1, 1));
 }
 
 /// The numbers of a copy's rows.
