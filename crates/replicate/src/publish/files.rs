@@ -26,7 +26,9 @@ use avocet_base::Env;
 use avocet_base::env::{DiskFile, read_file, replace_file};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::events::{Author, CHECKSUM, EventHead, HEADER, MAGIC, crc32, gtids_of, number_of, xid_of};
+use super::events::{
+    Author, CHECKSUM, EventHead, HEADER, MAGIC, crc32, gtids_of, number_of, transaction_bytes_of, xid_of,
+};
 use super::{Base, BinlogOptions};
 use crate::binlog::kind;
 use crate::gtid::{GtidSet, Origin};
@@ -93,6 +95,13 @@ pub(super) struct State {
     /// Whoever asks for a new file waits until the current one is another.
     pub wants_next: bool,
     has_ended: bool,
+}
+
+impl State {
+    /// What is in no file any more.
+    pub fn purged(&self) -> GtidSet {
+        self.files.first().map(|first| first.previous.clone()).unwrap_or_default()
+    }
 }
 
 /// In the mark in the place of a file's name, before there is a file.
@@ -201,7 +210,9 @@ impl Files {
         let is_none = |mark: &Mark| mark.file == NO_FILE || mark.file == RESET;
         let has_begun = mark.is_some() && !decoded.as_ref().is_some_and(is_none);
         let before_first = reset.map(|mark| name_of(mark.position.saturating_sub(1)));
-        check_index(&disk.list(&options.folder)?, &names, has_begun)?;
+        let there = disk.list(&options.folder)?;
+        check_index(&there, &names, has_begun)?;
+        remove_purged(&env, &options.folder, &there, &names);
         if had_log && names.is_empty() && mark.is_none() {
             tracing::warn!(
                 "this server (auto.cnf) may have had a binary log, and none is in {}: a new one begins, and replicas have to be set up anew",
@@ -286,12 +297,15 @@ impl Files {
     }
 
     pub fn executed(&self) -> GtidSet {
-        let state = self.state();
+        self.executed_in(&self.state())
+    }
+
+    pub fn executed_in(&self, state: &State) -> GtidSet {
         self.set_of(&state.base, state.last)
     }
 
     pub fn purged(&self) -> GtidSet {
-        self.state().files.first().map(|first| first.previous.clone()).unwrap_or_default()
+        self.state().purged()
     }
 
     pub fn list(&self) -> Vec<LogFile> {
@@ -389,6 +403,16 @@ impl Files {
         Ok(kept.or(is_all.then_some(Kept::Active(active))))
     }
 
+    /// Deletes the files whose transactions are older than the options have it. What fails is tried again with the next file.
+    pub fn expire(&self, now: u32) {
+        let expire = self.options.expire_seconds;
+        if expire > 0
+            && let Err(error) = self.purge_before(u64::from(now).saturating_sub(expire))
+        {
+            tracing::warn!("files of the binary log that have expired cannot be deleted: {error}");
+        }
+    }
+
     /// Deletes so many files, but none that is read, and none behind that. `of`: how many there were to be deleted.
     fn purge(&self, mut state: MutexGuard<'_, State>, count: usize, of: usize) -> io::Result<Option<Kept>> {
         let readers = |name: &str| state.readers.values().filter(|read| *read == name).count();
@@ -401,7 +425,14 @@ impl Files {
             self.write_index(&state.files[purged..])?;
             let gone: Vec<FileEntry> = state.files.drain(..purged).collect();
             drop(state);
-            gone.iter().try_for_each(|file| self.env.disk.remove(&self.path(&file.name)))?;
+            // No index names them any more: what cannot be removed now is removed when the log is opened.
+            let mut failure = None;
+            for FileEntry { name, .. } in gone {
+                if let Err(error) = remove_if_there(&self.env, &self.path(&name)) {
+                    failure = failure.or(Some(of_file(&name, &error)));
+                }
+            }
+            failure.map_or(Ok(()), Err)?;
         }
         Ok(kept)
     }
@@ -507,16 +538,14 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// `None` if the log is about to begin anew.
-    pub fn begin(files: &Arc<Files>, file: &str) -> Option<Self> {
-        let mut state = files.state();
+    /// Begins with a file that was chosen under this lock, so that nobody has purged it since. `None` if the log is about to begin anew.
+    pub fn begin(files: &Arc<Files>, state: &mut State, file: &str) -> Option<Self> {
         if state.wants_reset.is_some() {
             return None;
         }
         let id = state.next_reader;
         state.next_reader += 1;
         state.readers.insert(id, file.to_owned());
-        drop(state);
         Some(Self { files: files.clone(), id })
     }
 
@@ -539,6 +568,24 @@ pub(super) fn next_name(last: &str) -> String {
 
 fn name_of(number: u64) -> String {
     format!("binlog.{number:06}")
+}
+
+fn remove_if_there(env: &Env, path: &Path) -> io::Result<()> {
+    match env.disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes the files before the first that is named: a purge has let them go, and was cut short or failed.
+fn remove_purged(env: &Env, folder: &Path, there: &[String], named: &[String]) {
+    let Some(first) = named.first().and_then(|name| number_in(name)) else { return };
+    for name in there.iter().filter(|name| number_in(name).is_some_and(|number| number < first)) {
+        match env.disk.remove(&folder.join(name)) {
+            Ok(()) => tracing::info!("{name} was purged from the binary log, and is removed now"),
+            Err(error) => tracing::warn!("{name} was purged from the binary log, and stays: {error}"),
+        }
+    }
 }
 
 fn remove_files(env: &Env, folder: &Path) -> io::Result<()> {
@@ -663,6 +710,8 @@ fn scan(file: &dyn DiskFile, name: &str, known: u64, mark: &mut Mark, before: u6
     while let Some(event) = events.next()? {
         let (kind, xid) = (event[4], xid_of(event));
         match kind {
+            // It is written over when its transaction is whole; that may be lost although the transaction's end is there.
+            kind::GTID if transaction_bytes_of(event).is_none_or(|bytes| bytes == 0) => break,
             kind::GTID => number = number_of(event).map_or(number, |(_, number)| number),
             // What is before the first transaction, and behind the last one.
             kind::FORMAT_DESCRIPTION | kind::PREVIOUS_GTIDS | kind::ROTATE => end = events.at,

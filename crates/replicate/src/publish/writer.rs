@@ -231,10 +231,7 @@ impl Writer {
         self.mark.position = written;
         self.put_mark(&self.mark)?;
         self.is_synced = true;
-        let expire = self.files.options.expire_seconds;
-        if expire > 0 {
-            self.room.wait_for(|| self.files.purge_before(u64::from(now).saturating_sub(expire)))?;
-        }
+        self.files.expire(now);
         Ok(())
     }
 
@@ -414,9 +411,13 @@ impl ChangeSink for Writer {
 mod tests {
     use std::path::PathBuf;
 
+    use avocet_base::Env;
     use avocet_base::env::SimDisk;
+    use avocet_base::env::sim::{DiskError, DiskOp, SimClock};
 
-    use super::super::{Base, From, Kept, Log, Step};
+    use super::super::events::{number_of, transaction_bytes_of};
+    use super::super::files::Events;
+    use super::super::{Base, DumpError, From, Kept, Log, Step};
     use super::*;
     use crate::gtid::GtidSet;
 
@@ -578,6 +579,161 @@ mod tests {
         assert_eq!(names(), ["binlog.000002", "binlog.000003"]);
         assert_eq!(before(u64::from(u32::MAX)), Some(Kept::Active("binlog.000003".into())));
         assert_eq!(names(), ["binlog.000003"]);
+    }
+
+    #[test]
+    fn files_that_cannot_be_purged_stop_nobody() {
+        let disk = SimDisk::new();
+        let clock = Arc::new(SimClock::default());
+        let env = || Env { disk: Arc::new(disk.clone()), clock: clock.clone() };
+        let path = |number: u64| PathBuf::from(format!("/data/binlog/binlog.{number:06}"));
+        let is_there = |number: u64| env().disk.exists(&path(number)).expect("readable");
+        let options = BinlogOptions { expire_seconds: 1, ..options(Base::default()) };
+        let mut writer = Writer::open(options.clone(), env()).expect("a log");
+        writer.rotate().expect("a file");
+        // Somebody has deleted one by hand.
+        env().disk.remove(&path(1)).expect("removed");
+        clock.advance(Duration::from_secs(3));
+        writer.rotate().expect("a file");
+        assert!(writer.files().list().iter().all(|file| file.name != "binlog.000001"));
+        clock.advance(Duration::from_secs(3));
+        // The disk does not let it go.
+        disk.fail(DiskOp::Remove, 1, DiskError::Io);
+        writer.rotate().expect("a file");
+        assert_eq!(writer.files().list()[0].name, "binlog.000003");
+        assert!(is_there(2) && is_there(3));
+        clock.advance(Duration::from_secs(3));
+        writer.rotate().and_then(|()| writer.rotate()).expect("files");
+        // By a statement, that is told, and the others go.
+        disk.fail(DiskOp::Remove, 1, DiskError::Io);
+        let purged = Log(writer.files().clone()).purge_to("binlog.000006").expect("a file");
+        assert!(purged.is_err_and(|error| error.to_string().starts_with("binlog.000004")));
+        assert!(is_there(2) && is_there(4) && !is_there(3) && !is_there(5));
+        // No index names them: they go when the log is opened.
+        drop(writer);
+        let writer = Writer::open(options, env()).expect("a log");
+        assert_eq!(writer.files().list().len(), 1);
+        assert!(!is_there(2) && !is_there(4) && is_there(6));
+    }
+
+    #[test]
+    fn a_reader_gets_no_gap_where_files_are_purged() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        for ts in 5..8 {
+            transaction(&mut writer, ts).and_then(|()| writer.rotate()).expect("a file");
+        }
+        let log = Log(writer.files().clone());
+        let dump = |from| log.dump(from, false);
+        let mut reader = dump(From::Gtids(GtidSet::default(), None)).expect("a reader");
+        // As if it had not been known to be read.
+        writer.files().state().files.drain(..2);
+        let mut event = Vec::new();
+        let end = loop {
+            match reader.next(&mut event) {
+                Ok(Step::End) => break None,
+                Ok(_) => event.clear(),
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        assert_eq!(end.as_deref(), Some("binlog.000001 was purged while it was read"));
+        let why = dump(From::Gtids(GtidSet::default(), None)).err().expect("it lacks what was purged");
+        assert!(
+            why.0.starts_with("Cannot replicate because the source purged required binary logs."),
+            "{why}"
+        );
+        let has = log.purged();
+        assert!(dump(From::Gtids(has, None)).is_ok());
+        assert!(dump(From::Position("binlog.000002".into(), 4)).is_err());
+    }
+
+    #[test]
+    fn a_reader_that_begins_beside_a_purge_has_all_or_is_refused() {
+        for _ in 0..200 {
+            let disk = SimDisk::new();
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            for ts in 5..8 {
+                transaction(&mut writer, ts).and_then(|()| writer.rotate()).expect("a file");
+            }
+            let log = Log(writer.files().clone());
+            let purging = std::thread::spawn({
+                let log = log.clone();
+                move || log.purge_to("binlog.000004").expect("a file").map(drop)
+            });
+            if let Ok(mut reader) = log.dump(From::Gtids(GtidSet::default(), None), false) {
+                let (mut transactions, mut event) = (0, Vec::new());
+                while reader.next(&mut event).expect("events") != Step::End {
+                    transactions += u64::from(event[4] == kind::GTID);
+                    event.clear();
+                }
+                assert_eq!(transactions, 3);
+            }
+            purging.join().expect("no panic").expect("files that can be deleted");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_names_a_file_begins_there() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        for ts in 5..8 {
+            transaction(&mut writer, ts).and_then(|()| writer.rotate()).expect("a file");
+        }
+        transaction(&mut writer, 8).expect("written");
+        let log = Log(writer.files().clone());
+        let numbers = |has: &str, file: &str| {
+            let has = has.replace("here", &log.server_uuid()).parse().expect("a set");
+            let mut reader = log.dump(From::Gtids(has, Some((file.into(), 4))), false)?;
+            let (mut numbers, mut event) = (Vec::new(), Vec::new());
+            while reader.next(&mut event).expect("events") != Step::End {
+                numbers.extend((event[4] == kind::GTID).then(|| number_of(&event).expect("a number").1));
+                event.clear();
+            }
+            Ok::<_, DumpError>(numbers)
+        };
+        assert_eq!(numbers("", "binlog.000003"), Ok(vec![3, 4]));
+        assert_eq!(numbers("here:1-3", "binlog.000002"), Ok(vec![4]));
+        // What it has of what is not here yet is not looked at, as little as what is purged.
+        assert_eq!(numbers("here:1-9", "binlog.000001"), Ok(Vec::new()));
+        assert!(matches!(log.purge_to("binlog.000002"), Some(Ok(None))));
+        assert_eq!(numbers("", "binlog.000002"), Ok(vec![2, 3, 4]));
+        let lacks = DumpError("Could not find first log file name in binary log index file".into());
+        assert_eq!(numbers("", "binlog.000001"), Err(lacks));
+    }
+
+    #[test]
+    fn every_transaction_says_how_long_it_is_wherever_power_is_lost() {
+        for seed in 0..40 {
+            let disk = SimDisk::new();
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            transaction(&mut writer, 5).expect("written");
+            // One that is large is in the file before it is whole.
+            writer.begin(1_000_000).and_then(|()| writer.write_out()).expect("written");
+            writer.file.sync_data().expect("synced");
+            // So that the end is in another sector than the beginning.
+            let rows = vec![0; 2000];
+            let at = writer.position();
+            writer.files.author.put(&mut writer.out, kind::WRITE_ROWS, 1, 0, at, &rows);
+            writer.commit(Timestamp(6)).and_then(|()| writer.publish()).expect("written");
+            let disk = disk.crash(seed);
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            for ts in [5, 6, 7] {
+                if writer.wants(Timestamp(ts)) {
+                    transaction(&mut writer, ts).expect("written");
+                }
+            }
+            assert_eq!(writer.mark.number, 3, "seed {seed}");
+            let mut events = Events::new(&*writer.file, 4, writer.written);
+            let mut lengths = Vec::new();
+            while let Some(event) = events.next().expect("read") {
+                lengths.extend((event[4] == kind::GTID).then(|| transaction_bytes_of(event)));
+            }
+            assert_eq!(lengths.len(), 3, "seed {seed}");
+            assert!(
+                lengths.iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0)),
+                "seed {seed}: {lengths:?}"
+            );
+        }
     }
 
     #[test]
