@@ -250,7 +250,17 @@ fn attempts(pair: &mut Pair, random: &mut Random) -> Result<String> {
                 is_promoted(pair)?
             }
             _ => {
-                let took = promote_until(pair, usize::MAX, |_, _| Ok(()))?;
+                // What is set aside meanwhile would stay behind.
+                let took = promote_until(pair, 2, |pair, _| {
+                    let repaired =
+                        run(&mut connect(&pair.replica)?, "CHECK REPLICATION TABLE r.notes REPAIR");
+                    match repaired {
+                        Err(error) if error.to_string().contains("is about to take the place of") => Ok(()),
+                        other => {
+                            Err(Error::Check(format!("CHECK REPLICATION … REPAIR in a promotion: {other:?}")))
+                        }
+                    }
+                })?;
                 slowest =
                     took.ok_or_else(|| Error::Check("a promotion that nobody disturbed has failed".into()))?;
                 true
@@ -377,6 +387,7 @@ fn fails(pair: &mut Pair) -> Result<()> {
     let mut holder = connect(&pair.source)?;
     holder.query_drop("LOCK TABLES r.ahead WRITE")?;
     expect("PROMOTE REPLICA TIMEOUT = 1, VERIFY = NONE", "did not end within 1 s")?;
+    is_interrupted_at_once(pair, &mut there)?;
     holder.query_drop("UNLOCK TABLES")?;
     pair.settle()?;
     let found: Vec<(String, String, u64, String)> = here_check(pair)?;
@@ -388,6 +399,32 @@ fn fails(pair: &mut Pair) -> Result<()> {
             Err(Error::Check(format!("PROMOTE REPLICA CHECK does not tell what stays behind: {found:?}")))
         }
     }
+}
+
+/// KILL QUERY ends a promotion that waits for statements at the source, well before its TIMEOUT.
+fn is_interrupted_at_once(pair: &Pair, there: &mut Conn) -> Result<()> {
+    const AT_ONCE: Duration = Duration::from_secs(15);
+    let mut here = connect(&pair.replica)?;
+    let connection = here.connection_id();
+    std::thread::scope(|scope| {
+        let promotion = scope.spawn(move || run(&mut here, "PROMOTE REPLICA TIMEOUT = 100, VERIFY = NONE"));
+        let waits = "SELECT COUNT(*) FROM performance_schema.processlist WHERE INFO LIKE 'SET GLOBAL super_read_only%'";
+        let begin = Instant::now();
+        while there.query_first::<u64, _>(waits)? != Some(1) && begin.elapsed() < AT_ONCE {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let killed = Instant::now();
+        connect(&pair.replica)?.query_drop(format!("KILL QUERY {connection}"))?;
+        let outcome = promotion.join().map_err(|_| Error::Setup("a promotion has panicked".into()))?;
+        match outcome {
+            Err(error) if error.errno() == Some(1317) && killed.elapsed() < AT_ONCE => Ok(()),
+            outcome => Err(Error::Check(format!(
+                "a promotion was interrupted, and {} s later: {outcome:?}",
+                killed.elapsed().as_secs()
+            ))),
+        }
+    })?;
+    expect_read_only(&pair.source, false)
 }
 
 fn here_check(pair: &Pair) -> Result<Vec<(String, String, u64, String)>> {

@@ -28,11 +28,19 @@ pub struct Args {
     #[arg(long)]
     pub log_bin: bool,
     /// Bytes of a file of the binary log, about, such as 1G (variable max_binlog_size)
-    #[arg(long, value_name = "BYTES", value_parser = crate::serve::bytes, default_value = "1G")]
+    #[arg(long, value_name = "BYTES", value_parser = file_bytes, default_value = "1G")]
     max_binlog_size: usize,
     /// Seconds for which files of the binary log are kept; 0 for ever (variable binlog_expire_logs_seconds)
     #[arg(long, value_name = "SECONDS", default_value_t = 2_592_000)]
     binlog_expire_logs_seconds: u64,
+}
+
+/// As MySQL bounds it. Beyond 4 GiB, events do not tell their positions.
+fn file_bytes(text: &str) -> Result<usize, String> {
+    crate::serve::bytes(text).and_then(|bytes| match bytes {
+        0x1000..=0x4000_0000 => Ok(bytes),
+        _ => Err("a file of the binary log has from 4K to 1G".into()),
+    })
 }
 
 /// When the log begins.
@@ -200,7 +208,9 @@ impl Told for Shown {
 
     fn dump(&self, from: DumpFrom, begins_without_checksum: bool) -> Result<Box<dyn BinaryLogDump>, String> {
         let from = match from {
-            DumpFrom::Gtids(set) => From::Gtids(decode_gtids(&set).ok_or("the set of GTIDs cannot be read")?),
+            DumpFrom::Gtids(set, place) => {
+                From::Gtids(decode_gtids(&set).ok_or("the set of GTIDs cannot be read")?, place)
+            }
             DumpFrom::Position(file, position) => From::Position(file, position),
         };
         let dump = self.0.dump(from, begins_without_checksum).map_err(|error| error.to_string())?;
@@ -255,7 +265,7 @@ impl BinaryLogDump for Dumped {
         self.0.buffered()
     }
 
-    fn heartbeat(&self, to: &mut Vec<u8>) {
-        self.0.heartbeat(to);
+    fn heartbeat(&self, in_full: bool, to: &mut Vec<u8>) {
+        self.0.heartbeat(in_full, to);
     }
 }

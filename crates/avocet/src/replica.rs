@@ -8,13 +8,14 @@ mod document;
 pub mod promoted;
 mod promotion;
 mod report;
+mod role;
 mod settings;
 pub mod tls;
 mod told;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::source::{self, check};
 use avocet_replicate::{Attachment, Checker, Config, Patterns, Phase, SOURCE, Status};
 use avocet_session::Database;
-use mysql::{Opts, OptsBuilder};
+use mysql::Opts;
 use parking_lot::Mutex;
 
 use crate::Failure;
@@ -33,6 +34,7 @@ pub use channels::Channels;
 use channels::Executed;
 use definitions::SqlDefinitions;
 use promoted::{Promoted, Stopping};
+use role::Role;
 pub use settings::Kept;
 use settings::Settings;
 use tls::Tls;
@@ -86,9 +88,8 @@ pub struct Replica {
     retry_after: AtomicU32,
     /// Of a server that keeps one.
     log: Option<Arc<OwnLog>>,
-    /// It has taken its source's place, and follows nobody any more.
-    promoted: OnceLock<Promoted>,
-    is_promoting: AtomicBool,
+    /// What all channels have in common.
+    role: Arc<Role>,
     /// Told when it takes its source's place.
     on_promoted: OnceLock<Box<dyn Fn() + Send + Sync>>,
     this: Weak<Self>,
@@ -108,7 +109,7 @@ impl Replica {
     /// One whose source the command line names. `log`: that of a server that keeps a binary log.
     pub fn of(database: Database, source: Source, log: Option<Arc<OwnLog>>) -> Arc<Self> {
         let executed = Executed::of(&database);
-        let replica = Self::with(database, None, log, executed);
+        let replica = Self::with(database, None, log, executed, Arc::default());
         replica.know(Some(source));
         replica.warn_of_interrupted();
         replica
@@ -135,7 +136,7 @@ impl Replica {
     /// One that has taken its source's place.
     pub fn in_its_place(database: Database, promoted: Promoted) -> Result<Arc<Self>, Failure> {
         let executed = Executed::of(&database);
-        let replica = Self::with(database, None, None, executed);
+        let replica = Self::with(database, None, None, executed, Arc::default());
         replica.be_promoted(promoted)?;
         Ok(replica)
     }
@@ -145,6 +146,7 @@ impl Replica {
         settings: Option<Settings>,
         log: Option<Arc<OwnLog>>,
         executed: Arc<Executed>,
+        role: Arc<Role>,
     ) -> Arc<Self> {
         let status = Arc::<Status>::default();
         status.set_phase(Phase::Stopped, None);
@@ -160,8 +162,7 @@ impl Replica {
             tls: Mutex::new(None),
             retry_after: AtomicU32::new(0),
             log,
-            promoted: OnceLock::new(),
-            is_promoting: AtomicBool::new(false),
+            role,
             on_promoted: OnceLock::new(),
             this: this.clone(),
         })
@@ -182,8 +183,8 @@ impl Replica {
         if self.log.as_ref().is_none_or(|log| log.is_waiting()) {
             self.database.set_option("gtid_executed", &promoted.executed.to_string())?;
         }
-        // It is set already if this server was not started as one.
-        let _ = self.promoted.set(promoted);
+        // It is so already if this server was not started as one.
+        self.role.be_promoted(promoted);
         Stopping::forget(&self.database)?;
         Ok(())
     }
@@ -214,12 +215,21 @@ impl Replica {
     }
 
     /// Begins to follow; false if one is followed already.
+    ///
+    /// # Errors
+    /// A source that cannot be followed; a promotion of this server.
     pub fn begin(&self) -> Result<bool, Failure> {
+        self.role.may_begin()?;
+        self.attach()
+    }
+
+    /// The same, of the promotion that has let its source go.
+    fn attach(&self) -> Result<bool, Failure> {
         let mut state = self.state.lock();
         if state.running.is_some() && self.status.broken().is_none() {
             return Ok(false);
         }
-        if let Some(promoted) = self.promoted.get() {
+        if let Some(promoted) = self.role.promoted() {
             return Err(promoted.refuses_source().into());
         }
         let source = state.source.clone().ok_or("no source is known")?;
@@ -289,8 +299,7 @@ pub fn place(opts: &Opts) -> String {
 /// this server may not answer before it is followed.
 pub fn patient(opts: &Opts) -> Opts {
     const PATIENCE: Duration = Duration::from_secs(10);
-    let opts = OptsBuilder::from_opts(opts.clone());
-    opts.read_timeout(Some(PATIENCE)).write_timeout(Some(PATIENCE)).into()
+    source::within(opts, PATIENCE)
 }
 
 /// Says why a source cannot be followed; one that does not answer may come back, if what was copied of it is here.

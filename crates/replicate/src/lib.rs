@@ -93,7 +93,7 @@ pub struct Checker {
 
 impl Checker {
     /// Compares these tables, or all that are followed if none are named; `here` reads rows of this server. With `repairs`, those that
-    /// differ are copied again.
+    /// differ are copied again. A source that says nothing for as long as `patience` is lost.
     ///
     /// # Errors
     /// If the source is lost, or `stop` says so.
@@ -102,6 +102,7 @@ impl Checker {
         tables: &[TableName],
         repairs: bool,
         here: &mut dyn Rows,
+        patience: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<Compared>> {
         let all: Vec<TableName>;
@@ -119,7 +120,8 @@ impl Checker {
             }
             named => named,
         };
-        let compared = compare::compare(&self.source, &self.engine, &self.status, here, tables, stop)?;
+        let source = source::within(&self.source, patience);
+        let compared = compare::compare(&source, &self.engine, &self.status, here, tables, stop)?;
         if repairs {
             let differ = compared.iter().filter(|table| matches!(table.verdict, Verdict::Different(_)));
             differ.for_each(|table| self.inbox.doubt(table.name.clone()));

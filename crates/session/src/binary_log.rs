@@ -101,8 +101,8 @@ pub struct BinaryLogStatus {
 /// From where on a replica wants events.
 #[derive(Clone, Debug)]
 pub enum DumpFrom {
-    /// It has these transactions: a set as COM_BINLOG_DUMP_GTID has it.
-    Gtids(Vec<u8>),
+    /// It has these transactions: a set as COM_BINLOG_DUMP_GTID has it; and the place behind which it asks for others, if it names one.
+    Gtids(Vec<u8>, Option<(String, u64)>),
     Position(String, u64),
 }
 
@@ -132,8 +132,9 @@ pub trait BinaryLogDump: Send + Sync {
     /// Bytes that are read ahead.
     fn buffered(&self) -> usize;
 
-    /// Appends an event that says that there is nothing new.
-    fn heartbeat(&self, to: &mut Vec<u8>);
+    /// Appends an event that says that there is nothing new; nothing if the replica understands none of this place. `in_full`: it has
+    /// asked for those that have places beyond 4 GiB.
+    fn heartbeat(&self, in_full: bool, to: &mut Vec<u8>);
 }
 
 /// A replica, as SHOW REPLICAS has it.
@@ -153,6 +154,8 @@ pub struct Dumping {
     pub dump: Box<dyn BinaryLogDump>,
     /// So long without an event, and it gets a heartbeat.
     pub heartbeat: Option<Duration>,
+    /// It has said so.
+    pub is_mariadb: bool,
 }
 
 /// The running statement is told to others as these.

@@ -112,7 +112,9 @@ impl Session {
         // MySQL's SOURCE_HEARTBEAT_PERIOD has no less.
         const LEAST: Duration = Duration::from_millis(1);
         let heartbeat = (period > 0).then(|| Duration::from_nanos(period).max(LEAST));
-        Ok(Dumping { dump: log.dump(from, begins_without_checksum).map_err(refused)?, heartbeat })
+        let is_mariadb = variable(["mariadb_slave_capability"; 2]).is_some();
+        let dump = log.dump(from, begins_without_checksum).map_err(refused)?;
+        Ok(Dumping { dump, heartbeat, is_mariadb })
     }
 
     /// SHOW BINARY LOG STATUS

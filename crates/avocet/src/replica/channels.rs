@@ -22,6 +22,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::Replica;
 use super::promoted::Promoted;
+use super::role::Role;
 use super::settings::{DEFAULT, Kept};
 use super::told::failed;
 use crate::Failure;
@@ -29,6 +30,9 @@ use crate::binary_log::OwnLog;
 
 /// As many as MySQL has, the default one among them.
 const MOST_CHANNELS: usize = 256;
+
+/// For how long a source may say nothing that is asked for rows to compare.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What of each source is in force here; all of it is the variable gtid_executed.
 pub(super) struct Executed {
@@ -92,6 +96,7 @@ pub struct Channels {
     executed: Arc<Executed>,
     /// Of a server that keeps one.
     log: Option<Arc<OwnLog>>,
+    role: Arc<Role>,
     /// By name; the default one is always there.
     replicas: Mutex<BTreeMap<String, Arc<Replica>>>,
 }
@@ -110,6 +115,7 @@ impl Channels {
             kept: None,
             executed: replica.executed.clone(),
             log: replica.log.clone(),
+            role: replica.role.clone(),
             replicas: Mutex::new(BTreeMap::from([(DEFAULT.to_owned(), replica)])),
         })
     }
@@ -126,6 +132,7 @@ impl Channels {
             database: database.clone(),
             kept: Some(kept.clone()),
             log,
+            role: Arc::default(),
             replicas: Mutex::default(),
         });
         let default = channels.add(&kept, DEFAULT)?;
@@ -153,8 +160,8 @@ impl Channels {
     fn add(&self, kept: &Arc<Kept>, name: &str) -> Result<Arc<Replica>, Failure> {
         let settings = kept.channel(name);
         self.executed.begin_with(settings.number())?;
-        let replica =
-            Replica::with(self.database.clone(), Some(settings), self.log.clone(), self.executed.clone());
+        let (database, log, executed) = (self.database.clone(), self.log.clone(), self.executed.clone());
+        let replica = Replica::with(database, Some(settings), log, executed, self.role.clone());
         self.replicas.lock().insert(name.to_owned(), replica.clone());
         Ok(replica)
     }
@@ -239,8 +246,7 @@ impl Replication for Channels {
         let replica = match (known, &self.kept) {
             (Some(replica), _) => replica,
             (None, Some(kept)) => {
-                // One that has taken its source's place follows nobody.
-                self.default_one().may_follow()?;
+                self.role.may_begin().map_err(failed)?;
                 let named = self.all().into_iter().filter(|other| other.name != DEFAULT && other.exists());
                 if named.count() + 1 >= MOST_CHANNELS {
                     return Err(ErrorCode::REPLICA_MAX_CHANNELS_EXCEEDED.with(&[]));
@@ -277,7 +283,7 @@ impl Replication for Channels {
         let known = self.known();
         let Some(kept) = self.kept.as_ref().filter(|_| known.len() > 1) else {
             let replica = known.into_iter().next().unwrap_or_else(|| self.default_one());
-            return replica.check(tables, repairs, stop);
+            return replica.check(tables, repairs, PATIENCE, stop);
         };
         let mut checked = Vec::new();
         for replica in known {
@@ -287,7 +293,7 @@ impl Replication for Channels {
             };
             let its: Vec<(String, String)> = tables.iter().filter(is_its).cloned().collect();
             if tables.is_empty() || !its.is_empty() {
-                let told = replica.check(&its, repairs, stop);
+                let told = replica.check(&its, repairs, PATIENCE, stop);
                 checked.extend(told.map_err(|why| format!("channel '{}': {why}", replica.name))?);
             }
         }
@@ -295,7 +301,10 @@ impl Replication for Channels {
     }
 
     fn promote(&self, options: &PromoteOptions) -> Result<Box<dyn Promotion>, SqlError> {
-        self.only()?.promote(options)
+        let promoting = self.role.promote();
+        let promoting = promoting.ok_or_else(|| failed("another session is promoting this server"))?;
+        // From here on, no other source begins to be followed.
+        self.only()?.promote(options, promoting)
     }
 
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
@@ -324,5 +333,64 @@ impl Replication for Channels {
             (Err(_), Some(_)) => PlaceWait::Never,
             (Err(_), None) => PlaceWait::Unclear,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use avocet_base::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_promotion_of_one_channel_holds_for_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine =
+            avocet_engine::Engine::open(avocet_engine::EngineOptions::new(folder.path())).expect("an engine");
+        let database = Database::new(engine, None).expect("a database");
+        let channels = Channels::resume(database.clone(), folder.path(), None).expect("channels");
+        let change = |channels: &Channels, channel: &str| {
+            let channel = (channel != DEFAULT).then(|| channel.to_owned());
+            let host = Some("127.0.0.1".into());
+            let options =
+                SourceOptions { host, channel, auto_position: Some(true), ..SourceOptions::default() };
+            channels.change_source(&options)
+        };
+        for name in ["b", "forgotten"] {
+            change(&channels, name).expect("kept");
+        }
+        channels.reset(true, Some("forgotten")).expect("forgotten");
+        let refuse = |channels: &Channels, names: &[&str], words: &str| {
+            for name in names {
+                let refused = change(channels, name).expect_err(name);
+                assert!(refused.message.contains(words), "{name}: {refused:?}");
+            }
+            let refused = channels.start(None).expect_err("nobody is followed");
+            assert!(refused.message.contains(words), "{refused:?}");
+        };
+        // While one channel takes its source's place, no other gets a source.
+        let promoting = channels.role.promote().expect("none runs");
+        assert!(channels.role.promote().is_none());
+        refuse(&channels, &["b", "forgotten", "new"], "is about to take the place of its source");
+        let repaired = channels.check(&[], true, &|| false).expect_err("nothing is copied anew");
+        assert!(repaired.contains("is about to take the place of its source"), "{repaired}");
+        drop(promoting);
+        change(&channels, "forgotten").expect("kept");
+        channels.reset(true, Some("forgotten")).expect("forgotten");
+        let promoted = Promoted {
+            source: "127.0.0.1:3306".into(),
+            source_id: "3e11fa47-71ca-11e1-9e33-c80aa9429562".into(),
+            executed: GtidSet::default(),
+            ts: Timestamp(1),
+            logs: false,
+        };
+        promoted.keep(&database).expect("kept");
+        let replica = channels.named("b").expect("a channel");
+        replica.be_promoted(promoted).expect("promoted");
+        let all = [DEFAULT, "b", "forgotten", "new"];
+        refuse(&channels, &all, "has taken the place of");
+        assert!(channels.status().is_empty());
+        let again = Channels::resume(database, folder.path(), None).expect("channels");
+        refuse(&again, &all, "has taken the place of");
     }
 }

@@ -16,7 +16,6 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use avocet_channel::blocking::blocking;
@@ -28,12 +27,16 @@ use avocet_types::error::{ErrorCode, SqlError};
 use mysql::{Opts, OptsBuilder};
 
 use super::promoted::{Promoted, Stopping, durable};
-use super::{Replica, Source, carried};
+use super::role::Promoting;
+use super::{Replica, Source, carried, channels};
 
 /// For how long writes are stopped at most, unless somebody says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// A copy that is farther behind is not waited for.
 const LAG: Duration = Duration::from_secs(10);
+/// For how long the source may take for an answer while it takes writes, and at least.
+const SURVEY: Duration = Duration::from_secs(60);
+const LEAST: Duration = Duration::from_secs(1);
 /// How long a source that cannot be reached is tried to be given its writes back.
 const PERSISTENCE: Duration = Duration::from_secs(20);
 
@@ -72,6 +75,7 @@ pub struct Running {
     deadline: Instant,
     /// Nothing is applied any more.
     is_detached: bool,
+    _promoting: Promoting,
 }
 
 /// Why it cannot go on.
@@ -90,8 +94,12 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, SqlError> {
 }
 
 impl Running {
-    pub fn begin(replica: Arc<Replica>, options: &PromoteOptions) -> Result<Self, SqlError> {
-        if let Some(promoted) = replica.promoted.get() {
+    pub fn begin(
+        replica: Arc<Replica>,
+        options: &PromoteOptions,
+        promoting: Promoting,
+    ) -> Result<Self, SqlError> {
+        if let Some(promoted) = replica.role.promoted() {
             return Err(refused(promoted));
         }
         let source = replica.state.lock().source.clone();
@@ -102,9 +110,6 @@ impl Running {
         if let Some(user) = &options.source_user {
             let admin = OptsBuilder::from_opts(opts).user(Some(user)).pass(options.source_password.clone());
             opts = admin.into();
-        }
-        if replica.is_promoting.swap(true, Ordering::SeqCst) {
-            return Err(refused("another session is promoting this server"));
         }
         let stage = match options.action {
             PromoteAction::Undo => Stage::Undo,
@@ -124,6 +129,7 @@ impl Running {
             fence: None,
             deadline: Instant::now(),
             is_detached: false,
+            _promoting: promoting,
         })
     }
 
@@ -150,6 +156,24 @@ impl Running {
                 self.timeout().as_secs()
             )),
             () => Ok(()),
+        }
+    }
+
+    /// A connection whose answers are not awaited for longer than this.
+    fn connect(&self, at_most: Duration) -> Result<Connection, Refusal> {
+        source::connect(&source::within(&self.opts, at_most.max(LEAST))).map_err(text)
+    }
+
+    /// Whether a connection has led to the server that is followed: behind a proxy may be several.
+    fn check_identity(&self, is: &str) -> Result<(), Refusal> {
+        let applied = Applied::of(self.replica.database.engine(), self.replica.number).map_err(text)?;
+        match applied.map(|applied| applied.source) {
+            Some(followed) if followed != is => Err(format!(
+                "{} is not the server that is followed ({is}, not {followed}): connections may go to several servers there, whose writes \
+                 cannot all be stopped; follow the server by an address of its own",
+                self.place()
+            )),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -275,7 +299,8 @@ impl Running {
                  and attach a new data directory"
                 .into());
         }
-        let mut conn = source::connect(&self.opts).map_err(text)?;
+        let mut conn = self.connect(SURVEY)?;
+        self.check_identity(&source::identity(&mut conn).map_err(text)?)?;
         let report =
             promote::survey(&mut conn, &self.source.patterns, self.options.accounts).map_err(text)?;
         let mut fatal = Vec::new();
@@ -337,7 +362,7 @@ impl Running {
     }
 
     fn may_stay_behind(&self, name: &TableName) -> bool {
-        self.allowed.iter().any(|pattern| pattern.has(&name.database, &name.table))
+        may_stay_behind(&self.allowed, name)
     }
 
     /// Whether the source can follow this server afterwards.
@@ -396,7 +421,8 @@ impl Running {
     ) -> Result<(), Refusal> {
         let deadline = is_stopped.then_some(self.deadline);
         let stop_or_late = || stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let compared = self.replica.check(&self.verified_tables()?, false, &stop_or_late);
+        let patience = if is_stopped { self.left().max(LEAST) } else { channels::PATIENCE };
+        let compared = self.replica.check(&self.verified_tables()?, false, patience, &stop_or_late);
         if is_stopped {
             self.check_time(stop)?;
         }
@@ -429,18 +455,20 @@ impl Running {
     fn stop_writes(&mut self, stop: &dyn Fn() -> bool) -> Result<(), Refusal> {
         self.deadline = Instant::now() + self.timeout();
         self.check_time(stop)?;
-        let mut conn = source::connect(&self.opts).map_err(text)?;
+        let mut fence = Fence::connect(&self.opts, self.left()).map_err(text)?;
+        let conn = fence.connection();
+        self.check_identity(&source::identity(conn).map_err(text)?)?;
         let was = match &self.stopping {
             // What it is now, an interrupted promotion has made of it.
             Some(interrupted) => interrupted.was.clone(),
-            None => Was::of(&mut conn).map_err(text)?,
+            None => Was::of(conn).map_err(text)?,
         };
         let stopping = Stopping { source: self.place(), is_mariadb: conn.flavor == Flavor::MariaDb, was };
         stopping.keep(&self.replica.database)?;
         self.stopping = Some(stopping);
-        drop(conn);
         let begin = Instant::now();
-        self.fence = Some(Fence::stop_writes(&self.opts, self.left()).map_err(text)?);
+        fence.stop_writes(self.left(), stop).map_err(text)?;
+        self.fence = Some(fence);
         let took = begin.elapsed().as_millis();
         self.say("stop writes", "ok", format!("{} takes no writes, after {took} ms", self.place()));
         Ok(())
@@ -460,11 +488,7 @@ impl Running {
         }
         self.check_tables(None)?;
         let applied = Applied::of(self.replica.database.engine(), self.replica.number).map_err(text)?;
-        if let Some(prepared) = applied.map(|applied| applied.prepared).filter(|count| *count > 0) {
-            return Err(format!(
-                "{prepared} XA transactions are prepared at the source: XA COMMIT or XA ROLLBACK each that XA RECOVER shows there"
-            ));
-        }
+        check_applied(applied.as_ref(), &self.allowed)?;
         let took = begin.elapsed().as_millis();
         self.say(
             "catch up",
@@ -475,7 +499,7 @@ impl Running {
     }
 
     fn copy_accounts(&mut self, stop: &dyn Fn() -> bool) -> Result<(), Refusal> {
-        let accounts = promote::accounts(self.fence()?.connection()).map_err(text)?;
+        let accounts = promote::accounts(&mut self.connect(self.left())?).map_err(text)?;
         self.check_time(stop)?;
         let carried = carried::accounts(&self.replica.database, &accounts).map_err(text)?;
         for left in carried.left {
@@ -487,7 +511,7 @@ impl Running {
 
     fn raise_counters(&mut self, stop: &dyn Fn() -> bool) -> Result<(), Refusal> {
         let patterns = self.source.patterns.clone();
-        let counters = promote::counters(self.fence()?.connection(), &patterns).map_err(text)?;
+        let counters = promote::counters(&mut self.connect(self.left())?, &patterns).map_err(text)?;
         self.check_time(stop)?;
         let raised = carried::counters(&self.replica.database, &counters).map_err(text)?;
         self.say("counters", "ok", format!("{} AUTO_INCREMENT values go on behind the source's", raised));
@@ -505,22 +529,16 @@ impl Running {
         self.is_detached = true;
         replica.end_attachment(&mut state);
         let applied = Applied::of(engine, replica.number).map_err(text)?.ok_or("nothing was applied here")?;
+        // A table may have been set aside since the copy here was found to be complete.
+        check_applied(Some(&applied), &self.allowed)?;
+        self.check_stopped(&applied)?;
         // These, too, are before the binary log begins: the tables stay where they are at the source.
         for name in &applied.unfinished {
             carried::drop_remains(database, name).map_err(text)?;
         }
         let ts = durable(database).map_err(text)?;
-        let fence = self.fence()?;
-        let executed = fence.executed().map_err(text)?;
-        if !applied.executed.contains_all(&executed) {
-            return Err(format!(
-                "somebody has written to the source after its writes were stopped: it has {executed}, and {} is here",
-                applied.executed
-            ));
-        }
-        if !fence.holds().map_err(text)? {
-            return Err("the source takes writes again: it was restarted, or somebody has let it".into());
-        }
+        // That may have taken its time.
+        self.check_stopped(&applied)?;
         let promoted = Promoted {
             source: self.place(),
             source_id: applied.source.clone(),
@@ -545,10 +563,26 @@ impl Running {
         self.fence = None;
         self.is_detached = false;
         state.source = None;
-        // Nobody sets it twice.
-        let _ = replica.promoted.set(promoted.clone());
+        replica.role.be_promoted(promoted.clone());
         drop(state);
         self.finish(promoted, lasts, stopping.as_ref())
+    }
+
+    /// Whether the source, the one that was followed, takes no writes, and has nothing that is not here.
+    fn check_stopped(&mut self, applied: &Applied) -> Result<(), Refusal> {
+        let fence = self.fence()?;
+        let executed = fence.executed().map_err(text)?;
+        if !applied.executed.contains_all(&executed) {
+            return Err(format!(
+                "somebody has written to the source after its writes were stopped: it has {executed}, and {} is here",
+                applied.executed
+            ));
+        }
+        if !fence.holds().map_err(text)? {
+            return Err("the source takes writes again: it was restarted, or somebody has let it".into());
+        }
+        let is = source::identity(fence.connection()).map_err(text)?;
+        self.check_identity(&is)
     }
 
     /// What follows once this server is a primary.
@@ -622,13 +656,40 @@ impl Running {
             };
         }
         if std::mem::take(&mut self.is_detached)
-            && let Err(error) = self.replica.begin()
+            && let Err(error) = self.replica.attach()
         {
             told.push_str(&format!(
                 "; the source is not followed any more ({error}): START REPLICA, or restart this server"
             ));
         }
         told
+    }
+}
+
+fn may_stay_behind(allowed: &[Pattern], name: &TableName) -> bool {
+    allowed.iter().any(|pattern| pattern.has(&name.database, &name.table))
+}
+
+/// Whether what is here is all of the source but what may stay behind.
+fn check_applied(applied: Option<&Applied>, allowed: &[Pattern]) -> Result<(), Refusal> {
+    let Some(applied) = applied else { return Ok(()) };
+    let missing: Vec<String> = applied
+        .unfinished
+        .iter()
+        .filter(|name| !may_stay_behind(allowed, name))
+        .map(ToString::to_string)
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!(
+            "tables of the source are not here as they are there: {}; wait until they are copied, or name them in ALLOW_LEFT_OUT",
+            missing.join(", ")
+        ));
+    }
+    match applied.prepared {
+        0 => Ok(()),
+        prepared => Err(format!(
+            "{prepared} XA transactions are prepared at the source: XA COMMIT or XA ROLLBACK each that XA RECOVER shows there"
+        )),
     }
 }
 
@@ -664,6 +725,30 @@ impl Drop for Running {
             let source = blocking(|| self.take_back());
             tracing::warn!("promotion: nobody waits for its end{source}");
         }
-        self.replica.is_promoting.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_lets_stay_behind_is_in_the_way() {
+        let name = |table: &str| TableName { database: "shop".into(), table: table.into() };
+        let applied = |unfinished: &[&str], prepared| Applied {
+            source: String::new(),
+            executed: Default::default(),
+            by_place: false,
+            unfinished: unfinished.iter().map(|table| name(table)).collect(),
+            prepared,
+        };
+        let allowed = ["shop.old_a", "shop.old_b"].map(|name| name.parse().expect("a pattern"));
+        let check =
+            |unfinished: &[&str], prepared| check_applied(Some(&applied(unfinished, prepared)), &allowed);
+        assert_eq!(check(&[], 0), Ok(()));
+        assert_eq!(check(&["old_a", "old_b"], 0), Ok(()));
+        let refused = check(&["old_a", "orders"], 0).expect_err("orders is the source's");
+        assert!(refused.contains(": shop.orders;"), "{refused}");
+        assert!(check(&["old_a"], 1).is_err());
     }
 }

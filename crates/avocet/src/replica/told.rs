@@ -14,6 +14,7 @@ use avocet_types::Value;
 use avocet_types::error::{ErrorCode, SqlError};
 
 use super::promotion::Running;
+use super::role::{PROMOTING, Promoting};
 use super::settings::Settings;
 use super::{Replica, preflight};
 
@@ -53,12 +54,12 @@ impl Replica {
     /// # Errors
     /// One that has taken its source's place.
     pub(super) fn may_follow(&self) -> Result<(), SqlError> {
-        self.promoted.get().map_or(Ok(()), |promoted| Err(failed(promoted.refuses_source())))
+        self.role.promoted().map_or(Ok(()), |promoted| Err(failed(promoted.refuses_source())))
     }
 
     /// Whether it has a source, that is followed or may be.
     pub(super) fn is_known(&self) -> bool {
-        self.promoted.get().is_none() && self.settings.as_ref().is_none_or(Settings::is_known)
+        self.role.promoted().is_none() && self.settings.as_ref().is_none_or(Settings::is_known)
     }
 
     pub(super) fn shown(&self) -> Option<ReplicaStatus> {
@@ -131,6 +132,7 @@ impl Replica {
             return Err(ErrorCode::REPLICA_CHANNEL_IO_THREAD_MUST_STOP.with(&[&self.name]));
         }
         let settings = self.settings()?;
+        self.role.may_begin().map_err(failed)?;
         if !options.auto_position.unwrap_or_else(|| settings.uses_gtids()) {
             return Err(SqlError::unsupported("CHANGE REPLICATION SOURCE without SOURCE_AUTO_POSITION = 1"));
         }
@@ -141,7 +143,9 @@ impl Replica {
 
     /// False if its source is followed already.
     pub(super) fn start(&self) -> Result<bool, SqlError> {
-        self.may_follow()?;
+        if self.status.broken().is_some() {
+            self.role.may_begin().map_err(failed)?;
+        }
         if self.settings.is_some() && self.status.broken().is_some() {
             // What it names may have been mended since: a file, a server without TLS.
             let source = self.settings()?.source().map_err(failed)?;
@@ -163,7 +167,7 @@ impl Replica {
     /// False if its source is not followed.
     pub(super) fn stop(&self) -> Result<bool, SqlError> {
         let was_running = self.end();
-        if self.settings.is_some() && self.promoted.get().is_none() {
+        if self.settings.is_some() && self.role.promoted().is_none() {
             self.settings()?.set_running(false).map_err(failed)?;
         }
         Ok(was_running)
@@ -185,9 +189,13 @@ impl Replica {
         Ok(())
     }
 
-    pub(super) fn promote(&self, options: &PromoteOptions) -> Result<Box<dyn Promotion>, SqlError> {
+    pub(super) fn promote(
+        &self,
+        options: &PromoteOptions,
+        promoting: Promoting,
+    ) -> Result<Box<dyn Promotion>, SqlError> {
         let replica = self.this.upgrade().ok_or_else(|| failed("the server is stopping"))?;
-        Ok(Box::new(Running::begin(replica, options)?))
+        Ok(Box::new(Running::begin(replica, options, promoting)?))
     }
 
     pub(super) fn wait_for(&self, wanted: &GtidSet, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
@@ -213,8 +221,14 @@ impl Replica {
         &self,
         tables: &[(String, String)],
         repairs: bool,
+        patience: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<CheckedTable>, String> {
+        // A table that is set aside is one that stays behind.
+        let is_late = || repairs && self.role.is_promoting();
+        if is_late() {
+            return Err(PROMOTING.into());
+        }
         let name = |(database, table): &(String, String)| TableName {
             database: database.clone(),
             table: table.clone(),
@@ -223,8 +237,12 @@ impl Replica {
         let mut here = self.database.connect_to_apply().map_err(|error| error.message)?;
         here.query("SET SESSION time_zone = '+00:00', sql_mode = ''").map_err(|error| error.message)?;
         let checker = self.checker.lock().clone().ok_or("replication does not run")?;
-        let compared = checker.check(&names, repairs, &mut RowsHere(here), stop);
-        let compared = compared.map_err(|error| error.to_string())?;
+        let stop = || stop() || is_late();
+        let compared = checker.check(&names, repairs, &mut RowsHere(here), patience, &stop);
+        let compared = compared.map_err(|error| match is_late() {
+            true => PROMOTING.into(),
+            false => error.to_string(),
+        })?;
         Ok(compared
             .into_iter()
             .map(|Compared { name, rows, verdict }| {

@@ -10,8 +10,8 @@
 
 use std::time::{Duration, Instant};
 
+use mysql::Opts;
 use mysql::prelude::Queryable;
-use mysql::{Opts, OptsBuilder};
 
 use crate::error::{ReplicateError, Result};
 use crate::gtid::GtidSet;
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_millis(200);
 /// For how long the first attempt to stop writes waits for statements that run.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
+/// And the later ones: nobody who is interrupted waits for longer.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(5);
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
 
 /// What the source was before.
@@ -67,20 +69,14 @@ impl Was {
     }
 }
 
-/// A source that takes no writes.
+/// The connection that stops writes at the source.
 pub struct Fence {
     conn: Connection,
 }
 
 /// A connection that does not wait for ever for a source that is gone.
 fn connect(opts: &Opts, at_most: Duration) -> Result<Connection> {
-    let patience = Some(at_most + PATIENCE);
-    let opts: Opts = OptsBuilder::from_opts(opts.clone())
-        .read_timeout(patience)
-        .write_timeout(Some(PATIENCE))
-        .tcp_connect_timeout(Some(PATIENCE))
-        .into();
-    source::connect(&opts)
+    source::connect(&source::within(opts, at_most + PATIENCE))
 }
 
 /// Waits for statements that run for so long; the server counts in seconds.
@@ -95,31 +91,42 @@ fn try_to_stop(conn: &mut Connection, at_most: Duration) -> mysql::Result<()> {
 }
 
 impl Fence {
+    /// A connection that can stop writes, and has not yet.
+    ///
+    /// # Errors
+    /// A source that cannot be reached.
+    pub fn connect(opts: &Opts, at_most: Duration) -> Result<Self> {
+        // It waits for running statements, and then for commits, each that long.
+        Ok(Self { conn: connect(opts, at_most.min(LONGEST_ATTEMPT) * 2)? })
+    }
+
     /// Stops writes; what waits for that longer than this fails. Then the source may be either.
     ///
     /// A statement that runs may wait for a row of a transaction whose next statement waits for this. Neither side sees that, so attempts are
-    /// short at first, and let go in between; a long statement is waited for by the later ones.
+    /// short, the first one most of all, and let go in between; a long statement ends within one of them.
     ///
     /// # Errors
-    /// The source's, with what it waited for.
-    pub fn stop_writes(opts: &Opts, at_most: Duration) -> Result<Self> {
-        let mut conn = connect(opts, at_most)?;
+    /// The source's, with what it waited for; `Stopped` if `stop` says so.
+    pub fn stop_writes(&mut self, at_most: Duration, stop: &dyn Fn() -> bool) -> Result<()> {
         let begin = Instant::now();
         let mut attempt = FIRST_ATTEMPT;
         loop {
+            if stop() {
+                return Err(ReplicateError::Stopped);
+            }
             let left = at_most.saturating_sub(begin.elapsed());
-            match try_to_stop(&mut conn, attempt.min(left)) {
-                Ok(()) => return Ok(Self { conn }),
+            match try_to_stop(&mut self.conn, attempt.min(left)) {
+                Ok(()) => return Ok(()),
                 Err(mysql::Error::MySqlError(error)) if error.code == LOCK_WAIT_TIMEOUT => {
                     if begin.elapsed() + REST >= at_most {
-                        let holders = holders(&mut conn);
+                        let holders = holders(&mut self.conn);
                         return Err(ReplicateError::Refused(format!(
                             "the source has statements that did not end within {} s{holders}: wait for them, KILL them there, or raise TIMEOUT",
                             at_most.as_secs().max(1)
                         )));
                     }
                     std::thread::sleep(REST);
-                    attempt *= 2;
+                    attempt = (attempt * 2).min(LONGEST_ATTEMPT);
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -5,7 +5,7 @@ use mysql::prelude::Queryable;
 use super::fence::Was;
 use crate::error::Result;
 use crate::patterns::{Patterns, SYSTEM};
-use crate::source::{Connection, Flavor, Report, Severity, tables};
+use crate::source::{Connection, Flavor, Report, Severity, tables, variable};
 use crate::state::TableName;
 
 /// So many names are told of one kind.
@@ -22,6 +22,7 @@ pub fn survey(conn: &mut Connection, patterns: &Patterns, copies_accounts: bool)
     let mut report = Report::default();
     check_privilege(conn, &mut report)?;
     check_is_no_replica(conn, &mut report)?;
+    check_is_no_member(conn, &mut report)?;
     check_prepared(conn, &mut report)?;
     note_open_transactions(conn, &mut report);
     note_definitions(conn, patterns, &mut report)?;
@@ -98,6 +99,46 @@ fn check_is_no_replica(conn: &mut Connection, report: &mut Report) -> Result<()>
             false => report.fine("the source follows no other server"),
         }
         return Ok(());
+    }
+    Ok(())
+}
+
+/// Other members of its cluster take writes when this one does not, and what they do is applied there whatever `super_read_only` says.
+fn check_is_no_member(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    const CURE: &str = "shut the other members down first: what follows the source is then a copy of all that they have written";
+    let wsrep: Option<(String, String)> = conn.query_first("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")?;
+    let of_galera: u64 = wsrep.and_then(|(_, size)| size.parse().ok()).unwrap_or_default();
+    let group = variable(conn, "group_replication_group_name")?.filter(|name| !name.is_empty());
+    // A plugin that is not there has no variables.
+    let of_group = match group {
+        None => 0,
+        Some(_) => {
+            let members: mysql::Result<Option<u64>> = conn.query_first(
+                "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE IN ('ONLINE', 'RECOVERING')",
+            );
+            match members {
+                Ok(members) => members.unwrap_or_default(),
+                Err(mysql::Error::MySqlError(_)) => {
+                    report.add(
+                        Severity::Fatal,
+                        "the source is set up for group replication, and does not tell which members the group has",
+                        "GRANT SELECT ON performance_schema.replication_group_members, or name another account by SOURCE_USER",
+                    );
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    for (members, what) in [(of_group, "a replication group"), (of_galera, "a Galera cluster")] {
+        if members > 1 {
+            let told =
+                format!("the source is one of {members} members of {what}, and the others go on to write");
+            report.add(Severity::Fatal, told, CURE);
+        }
+    }
+    if of_group.max(of_galera) <= 1 {
+        report.fine("the source is no member of a cluster");
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 use avocet_engine::Statement;
 
+use super::rows::put_packed;
 use crate::binlog::kind;
 use crate::gtid::GtidSet;
 
@@ -53,7 +54,8 @@ impl Author {
         to.push(kind);
         to.extend_from_slice(&self.server_id.to_le_bytes());
         to.extend_from_slice(&len.to_le_bytes());
-        let end = if start == 0 { 0 } else { start as u32 + len };
+        // As far as 32 bits say it.
+        let end = if start == 0 { 0 } else { (start + u64::from(len)) as u32 };
         to.extend_from_slice(&end.to_le_bytes());
         to.extend_from_slice(&flags.to_le_bytes());
         to.extend_from_slice(body);
@@ -84,10 +86,29 @@ impl Author {
         self.put(to, kind::ROTATE, time, if is_artificial { ARTIFICIAL } else { 0 }, start, &body);
     }
 
-    /// Nothing has come for a while; the stream is at this place.
-    pub fn heartbeat(&self, to: &mut Vec<u8>, file: &str, position: u64) {
+    /// Nothing has come for a while; the stream is at this place. Where 32 bits do not say it, only those who know the second version
+    /// of this event (MySQL 8.0.26) are told: `in_full`.
+    pub fn heartbeat(&self, to: &mut Vec<u8>, in_full: bool, file: &str, position: u64) {
+        /// Types of fields, as MySQL's `codecs::binary::Heartbeat` has them; the value is as long as the number before it says.
+        const FILE: u8 = 1;
+        const POSITION: u8 = 2;
+        const END: u8 = 0;
         let at = to.len();
-        self.put(to, kind::HEARTBEAT, 0, 0, 0, file.as_bytes());
+        match position > u32::MAX.into() {
+            false => self.put(to, kind::HEARTBEAT, 0, 0, 0, file.as_bytes()),
+            true if !in_full => return,
+            true => {
+                let mut place = Vec::new();
+                put_packed(&mut place, position);
+                let mut body = vec![FILE];
+                put_packed(&mut body, file.len() as u64);
+                body.extend_from_slice(file.as_bytes());
+                body.extend_from_slice(&[POSITION, place.len() as u8]);
+                body.extend_from_slice(&place);
+                body.push(END);
+                self.put(to, kind::HEARTBEAT_V2, 0, 0, 0, &body);
+            }
+        }
         to[at + 13..at + 17].copy_from_slice(&(position as u32).to_le_bytes());
         let end = to.len() - CHECKSUM;
         let checksum = crc32(&to[at..end]);
@@ -104,7 +125,7 @@ impl Author {
         // 55 bits; the highest one would say that it was committed elsewhere first.
         body.extend_from_slice(&gtid.committed_us.to_le_bytes()[..7]);
         // In its longest form, so that the length of this event does not depend on it.
-        body.push(254);
+        body.push(LONGEST_FORM);
         body.extend_from_slice(&gtid.transaction_bytes.to_le_bytes());
         body.extend_from_slice(&self.version_number().to_le_bytes());
         let time = (gtid.committed_us / 1_000_000) as u32;
@@ -211,6 +232,8 @@ pub struct GtidEvent {
     pub transaction_bytes: u64,
 }
 
+/// A packed number of eight bytes follows.
+const LONGEST_FORM: u8 = 254;
 /// How long a GTID event is.
 pub const GTID_LEN: usize = HEADER + 1 + 16 + 8 + 1 + 16 + 7 + 9 + 4 + CHECKSUM;
 
@@ -317,6 +340,13 @@ pub fn number_of(event: &[u8]) -> Option<([u8; 16], u64)> {
     Some((uuid, u64::from_le_bytes(body.get(17..25)?.try_into().ok()?)))
 }
 
+/// How many bytes a whole GTID event says that its transaction has; 0 as long as nobody knows.
+pub fn transaction_bytes_of(event: &[u8]) -> Option<u64> {
+    const AT: usize = HEADER + 1 + 16 + 8 + 1 + 16 + 7;
+    let (form, rest) = event.get(AT..)?.split_first()?;
+    (*form == LONGEST_FORM).then(|| rest.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)))?
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,6 +373,31 @@ mod tests {
     }
 
     #[test]
+    fn heartbeats_have_the_whole_position_or_are_none() {
+        let heartbeat = |in_full, position| {
+            let mut event = Vec::new();
+            author().heartbeat(&mut event, in_full, "binlog.000004", position);
+            event
+        };
+        let body = |event: &[u8]| event[HEADER..event.len() - CHECKSUM].to_vec();
+        for in_full in [false, true] {
+            let event = heartbeat(in_full, 463);
+            let (name, place) = (&b"binlog.000004"[..], &[0xcf, 1, 0, 0][..]);
+            assert_eq!((event[4], &body(&event)[..], &event[13..17]), (27, name, place));
+        }
+        let far = u64::from(u32::MAX) + 10;
+        assert_eq!(heartbeat(false, far), [0; 0]);
+        // MySQL 9.7 sends 01 0d, the name, 02 03 fc cf 01, 00 for 463.
+        let event = heartbeat(true, far);
+        assert_eq!((event[4], &event[13..17]), (41, &[9, 0, 0, 0][..]));
+        assert_eq!(body(&event), b"\x01\rbinlog.000004\x02\x09\xfe\x09\0\0\0\x01\0\0\0\0");
+        // An event behind 4 GiB says what is left of its position.
+        let mut event = Vec::new();
+        author().xid(&mut event, 1, u64::from(u32::MAX), 1);
+        assert_eq!(u32::from_le_bytes(event[13..17].try_into().expect("four")), event.len() as u32 - 1);
+    }
+
+    #[test]
     fn gtids_have_one_length_and_sets_round_trip() {
         let mut event = Vec::new();
         let gtid = GtidEvent {
@@ -355,6 +410,7 @@ mod tests {
         };
         author().gtid(&mut event, 4, &gtid);
         assert_eq!((event.len(), number_of(&event)), (GTID_LEN, Some(([3; 16], 5))));
+        assert_eq!(transaction_bytes_of(&event), Some(1 << 40));
         let set: GtidSet = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3:5".parse().expect("a set");
         event.clear();
         author().previous_gtids(&mut event, 1, 4, &set);

@@ -11,6 +11,9 @@
 //!
 //! A file is whole on disk before the index names it. Behind the mark, an event that is not whole is the end that a crash left, and
 //! is written again; before it, it is damage.
+//!
+//! Nothing follows ROTATE in a file: replicas go on with the next one there. They are sent it when the index names that file; after a
+//! crash in between, the next file begins when the log is opened.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +26,9 @@ use avocet_base::Env;
 use avocet_base::env::{DiskFile, read_file, replace_file};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::events::{Author, CHECKSUM, EventHead, HEADER, MAGIC, crc32, gtids_of, number_of, xid_of};
+use super::events::{
+    Author, CHECKSUM, EventHead, HEADER, MAGIC, crc32, gtids_of, number_of, transaction_bytes_of, xid_of,
+};
 use super::{Base, BinlogOptions};
 use crate::binlog::kind;
 use crate::gtid::{GtidSet, Origin};
@@ -92,6 +97,13 @@ pub(super) struct State {
     has_ended: bool,
 }
 
+impl State {
+    /// What is in no file any more.
+    pub fn purged(&self) -> GtidSet {
+        self.files.first().map(|first| first.previous.clone()).unwrap_or_default()
+    }
+}
+
 /// In the mark in the place of a file's name, before there is a file.
 pub(super) const NO_FILE: &str = "-";
 /// The same while the log is begun anew: once the index is empty, what files there are were before that. The position is the number of
@@ -146,6 +158,8 @@ pub(super) struct Resumed {
     pub files: Arc<Files>,
     /// The last file and where its last whole transaction ends; none in an empty folder.
     pub open: Option<(Arc<dyn DiskFile>, u64)>,
+    /// That file ends in ROTATE: the next one has to begin.
+    pub is_rotated: bool,
     pub mark: Mark,
     pub sequence: u64,
 }
@@ -196,7 +210,9 @@ impl Files {
         let is_none = |mark: &Mark| mark.file == NO_FILE || mark.file == RESET;
         let has_begun = mark.is_some() && !decoded.as_ref().is_some_and(is_none);
         let before_first = reset.map(|mark| name_of(mark.position.saturating_sub(1)));
-        check_index(&disk.list(&options.folder)?, &names, has_begun)?;
+        let there = disk.list(&options.folder)?;
+        check_index(&there, &names, has_begun)?;
+        remove_purged(&env, &options.folder, &there, &names);
         if had_log && names.is_empty() && mark.is_none() {
             tracing::warn!(
                 "this server (auto.cnf) may have had a binary log, and none is in {}: a new one begins, and replicas have to be set up anew",
@@ -217,7 +233,7 @@ impl Files {
                 (executed, Mark { ts: ts.0, number: lacks_some.into(), ..mark })
             }
         };
-        let (mut open, mut resumed, mut sequence) = (None, mark.clone(), 0);
+        let (mut open, mut resumed, mut sequence, mut is_rotated) = (None, mark.clone(), 0, false);
         if let Some(last) = files.last_mut() {
             let file = disk.open(&options.folder.join(&last.name), true)?;
             let known = if mark.file == last.name { mark.position } else { 0 };
@@ -230,12 +246,14 @@ impl Files {
                     last.bytes - end
                 );
                 file.set_size(end)?;
-                file.sync_data()?;
                 last.bytes = end;
             }
+            // The mark will say that it is on disk: a process that was killed has left it in the page cache.
+            file.sync_data()?;
             resumed.file.clone_from(&last.name);
             resumed.position = end;
             sequence = resumed.number - before;
+            is_rotated = ends_in_rotate(&*file, &last.name, end)?;
             open = Some((file, end));
         }
         let state = State {
@@ -255,7 +273,7 @@ impl Files {
         };
         let (state, moved) = (Mutex::new(state), Condvar::new());
         let files = Self { env, options, author, origin, state, moved };
-        Ok(Resumed { files: Arc::new(files), open, mark: resumed, sequence })
+        Ok(Resumed { files: Arc::new(files), open, is_rotated, mark: resumed, sequence })
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -279,12 +297,15 @@ impl Files {
     }
 
     pub fn executed(&self) -> GtidSet {
-        let state = self.state();
+        self.executed_in(&self.state())
+    }
+
+    pub fn executed_in(&self, state: &State) -> GtidSet {
         self.set_of(&state.base, state.last)
     }
 
     pub fn purged(&self) -> GtidSet {
-        self.state().files.first().map(|first| first.previous.clone()).unwrap_or_default()
+        self.state().purged()
     }
 
     pub fn list(&self) -> Vec<LogFile> {
@@ -314,8 +335,8 @@ impl Files {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Makes the next file, which then is the current one.
-    pub fn begin_file(&self, number: u64, now: u32) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+    /// Makes the next file, which then is the current one; the one before ends here.
+    pub fn begin_file(&self, number: u64, now: u32, ended: u64) -> io::Result<(Arc<dyn DiskFile>, u64)> {
         let last = self.state().current.clone();
         let name = next_name(&last);
         let path = self.path(&name);
@@ -334,15 +355,14 @@ impl Files {
         file.sync_data()?;
         disk.sync_dir(&self.options.folder)?;
         let mut state = self.state();
-        let end = state.end;
-        if let Some(last) = state.files.last_mut() {
-            last.bytes = end;
-        }
         let bytes = head.len() as u64;
         state.files.push(FileEntry { name: name.clone(), bytes, previous, begun: now });
         if let Err(error) = self.write_index(&state.files) {
             state.files.pop();
             return Err(error);
+        }
+        if let Some(before) = state.files.len().checked_sub(2) {
+            state.files[before].bytes = ended;
         }
         (state.current, state.end, state.wants_next) = (name, bytes, false);
         self.wake(state);
@@ -383,6 +403,16 @@ impl Files {
         Ok(kept.or(is_all.then_some(Kept::Active(active))))
     }
 
+    /// Deletes the files whose transactions are older than the options have it. What fails is tried again with the next file.
+    pub fn expire(&self, now: u32) {
+        let expire = self.options.expire_seconds;
+        if expire > 0
+            && let Err(error) = self.purge_before(u64::from(now).saturating_sub(expire))
+        {
+            tracing::warn!("files of the binary log that have expired cannot be deleted: {error}");
+        }
+    }
+
     /// Deletes so many files, but none that is read, and none behind that. `of`: how many there were to be deleted.
     fn purge(&self, mut state: MutexGuard<'_, State>, count: usize, of: usize) -> io::Result<Option<Kept>> {
         let readers = |name: &str| state.readers.values().filter(|read| *read == name).count();
@@ -395,7 +425,14 @@ impl Files {
             self.write_index(&state.files[purged..])?;
             let gone: Vec<FileEntry> = state.files.drain(..purged).collect();
             drop(state);
-            gone.iter().try_for_each(|file| self.env.disk.remove(&self.path(&file.name)))?;
+            // No index names them any more: what cannot be removed now is removed when the log is opened.
+            let mut failure = None;
+            for FileEntry { name, .. } in gone {
+                if let Err(error) = remove_if_there(&self.env, &self.path(&name)) {
+                    failure = failure.or(Some(of_file(&name, &error)));
+                }
+            }
+            failure.map_or(Ok(()), Err)?;
         }
         Ok(kept)
     }
@@ -467,7 +504,7 @@ impl Files {
             state.current = name_of(first.saturating_sub(1));
         }
         remove_files(&self.env, &self.options.folder)?;
-        self.begin_file(0, now)
+        self.begin_file(0, now, 0)
     }
 
     /// The log has begun anew.
@@ -501,16 +538,14 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// `None` if the log is about to begin anew.
-    pub fn begin(files: &Arc<Files>, file: &str) -> Option<Self> {
-        let mut state = files.state();
+    /// Begins with a file that was chosen under this lock, so that nobody has purged it since. `None` if the log is about to begin anew.
+    pub fn begin(files: &Arc<Files>, state: &mut State, file: &str) -> Option<Self> {
         if state.wants_reset.is_some() {
             return None;
         }
         let id = state.next_reader;
         state.next_reader += 1;
         state.readers.insert(id, file.to_owned());
-        drop(state);
         Some(Self { files: files.clone(), id })
     }
 
@@ -526,13 +561,31 @@ impl Drop for Reading {
     }
 }
 
-fn next_name(last: &str) -> String {
+pub(super) fn next_name(last: &str) -> String {
     let number: u64 = last.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
     name_of(number + 1)
 }
 
 fn name_of(number: u64) -> String {
     format!("binlog.{number:06}")
+}
+
+fn remove_if_there(env: &Env, path: &Path) -> io::Result<()> {
+    match env.disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes the files before the first that is named: a purge has let them go, and was cut short or failed.
+fn remove_purged(env: &Env, folder: &Path, there: &[String], named: &[String]) {
+    let Some(first) = named.first().and_then(|name| number_in(name)) else { return };
+    for name in there.iter().filter(|name| number_in(name).is_some_and(|number| number < first)) {
+        match env.disk.remove(&folder.join(name)) {
+            Ok(()) => tracing::info!("{name} was purged from the binary log, and is removed now"),
+            Err(error) => tracing::warn!("{name} was purged from the binary log, and stays: {error}"),
+        }
+    }
 }
 
 fn remove_files(env: &Env, folder: &Path) -> io::Result<()> {
@@ -657,9 +710,11 @@ fn scan(file: &dyn DiskFile, name: &str, known: u64, mark: &mut Mark, before: u6
     while let Some(event) = events.next()? {
         let (kind, xid) = (event[4], xid_of(event));
         match kind {
+            // It is written over when its transaction is whole; that may be lost although the transaction's end is there.
+            kind::GTID if transaction_bytes_of(event).is_none_or(|bytes| bytes == 0) => break,
             kind::GTID => number = number_of(event).map_or(number, |(_, number)| number),
-            // What is before the first transaction.
-            kind::FORMAT_DESCRIPTION | kind::PREVIOUS_GTIDS => end = events.at,
+            // What is before the first transaction, and behind the last one.
+            kind::FORMAT_DESCRIPTION | kind::PREVIOUS_GTIDS | kind::ROTATE => end = events.at,
             _ => {}
         }
         if let Some(xid) = xid {
@@ -667,6 +722,15 @@ fn scan(file: &dyn DiskFile, name: &str, known: u64, mark: &mut Mark, before: u6
         }
     }
     Ok(end)
+}
+
+/// Whether the last event of a file that ends here is ROTATE, which is as long as the next file's name makes it.
+fn ends_in_rotate(file: &dyn DiskFile, name: &str, end: u64) -> io::Result<bool> {
+    let len = (HEADER + 8 + next_name(name).len() + CHECKSUM) as u64;
+    let Some(at) = end.checked_sub(len).filter(|at| *at >= MAGIC.len() as u64) else { return Ok(false) };
+    let mut events = Events::new(file, at, end);
+    let kind = events.next()?.map(|event| event[4]);
+    Ok(kind == Some(kind::ROTATE) && events.at == end)
 }
 
 #[cfg(test)]

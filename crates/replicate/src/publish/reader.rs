@@ -7,15 +7,15 @@ use std::task::{Context, Poll};
 use avocet_base::env::DiskFile;
 
 use super::events::{CHECKSUM, HEADER, crc32, number_of};
-use super::files::{Events, Files, Reading, damaged};
+use super::files::{Events, Files, Reading, State, damaged};
 use crate::binlog::kind;
 use crate::gtid::{Gtid, GtidSet, Origin};
 
 /// From where on a replica wants events.
 #[derive(Clone, Debug)]
 pub enum From {
-    /// It has all of these.
-    Gtids(GtidSet),
+    /// It has all of these. If it names a place, what it lacks of what is behind that: nobody asks what is before.
+    Gtids(GtidSet, Option<(String, u64)>),
     /// A file (the first one if it has no name), and a position in it.
     Position(String, u64),
 }
@@ -66,28 +66,14 @@ impl Dump {
         from: From,
         begins_without_checksum: bool,
     ) -> Result<Self, DumpError> {
-        let (name, at, has) = match from {
-            From::Gtids(has) => (first_file(&files, &has)?, 4, has),
-            From::Position(name, at) => {
-                let state = files.state();
-                let found = state.files.iter().find(|file| name.is_empty() || file.name == name);
-                let lacks =
-                    || DumpError("Could not find first log file name in binary log index file".into());
-                let found = found.ok_or_else(lacks)?;
-                let end = if found.name == state.current { state.end } else { found.bytes };
-                if at > end {
-                    let text = "Client requested source to start replication from position > file size";
-                    return Err(DumpError(text.into()));
-                }
-                if at < 4 {
-                    let text = "Client requested source to start replication from impossible position";
-                    return Err(DumpError(text.into()));
-                }
-                (found.name.clone(), at, GtidSet::default())
-            }
+        let (name, at, has, reading) = {
+            // Nothing is purged between the look at what there is and the entry among those who read it.
+            let mut state = files.state();
+            let (name, at, has) = beginning(&files, &state, from)?;
+            let reading = Reading::begin(&files, &mut state, &name);
+            let reading = reading.ok_or_else(|| DumpError("the binary log is about to begin anew".into()))?;
+            (name, at, has, reading)
         };
-        let reading = Reading::begin(&files, &name);
-        let reading = reading.ok_or_else(|| DumpError("the binary log is about to begin anew".into()))?;
         let file = files.env.disk.open(&files.path(&name), false);
         let file = file.map_err(|error| DumpError(format!("could not open log file: {error}")))?;
         Ok(Self {
@@ -236,13 +222,9 @@ impl Dump {
         let next = {
             let mut state = self.files.state();
             let at = state.files.iter().position(|file| file.name == self.name);
-            let next = match at {
-                Some(at) => state.files.get(at + 1).map(|file| file.name.clone()),
-                // It was purged before it was known to be read: the one behind it is the first that is left.
-                None => {
-                    state.files.first().filter(|first| first.name > self.name).map(|file| file.name.clone())
-                }
-            };
+            // What is behind it may have been purged as well.
+            let at = at.ok_or_else(|| damaged(format!("{} was purged while it was read", self.name)))?;
+            let next = state.files.get(at + 1).map(|file| file.name.clone());
             next.inspect(|next| self.reading.go_on(&mut state, next))
         };
         let Some(next) = next else { return Ok(false) };
@@ -277,9 +259,9 @@ impl Dump {
         self.files.has_ended()
     }
 
-    /// An event that says that there is nothing new.
-    pub fn heartbeat(&self, to: &mut Vec<u8>) {
-        self.files.author.heartbeat(to, &self.name, self.at);
+    /// An event that says that there is nothing new; `in_full` if the replica knows those of places beyond 4 GiB, otherwise there is none.
+    pub fn heartbeat(&self, in_full: bool, to: &mut Vec<u8>) {
+        self.files.author.heartbeat(to, in_full, &self.name, self.at);
     }
 }
 
@@ -289,15 +271,44 @@ fn seal(event: &mut [u8]) {
     checksum.copy_from_slice(&crc32(body).to_le_bytes());
 }
 
+/// Where a replica begins: a file, a position in it, and what the replica has already.
+fn beginning(files: &Files, state: &State, from: From) -> Result<(String, u64, GtidSet), DumpError> {
+    match from {
+        From::Gtids(has, None) => Ok((first_file(files, state, &has)?, 4, has)),
+        From::Gtids(has, Some((name, at))) => {
+            let (name, at, _) = beginning(files, state, From::Position(name, at))?;
+            Ok((name, at, has))
+        }
+        From::Position(name, at) => {
+            let found = state.files.iter().find(|file| name.is_empty() || file.name == name);
+            let lacks = || DumpError("Could not find first log file name in binary log index file".into());
+            let found = found.ok_or_else(lacks)?;
+            let end = if found.name == state.current { state.end } else { found.bytes };
+            if at > end {
+                let text = "Client requested source to start replication from position > file size";
+                return Err(DumpError(text.into()));
+            }
+            if at < 4 {
+                let text = "Client requested source to start replication from impossible position";
+                return Err(DumpError(text.into()));
+            }
+            Ok((found.name.clone(), at, GtidSet::default()))
+        }
+    }
+}
+
 /// The file to begin with for a replica that has these transactions.
-fn first_file(files: &Files, has: &GtidSet) -> Result<String, DumpError> {
-    let (executed, purged) = (files.executed(), files.purged());
-    if !has.contains_all(&purged) {
-        return Err(DumpError(
+fn first_file(files: &Files, state: &State, has: &GtidSet) -> Result<String, DumpError> {
+    let lacks = || {
+        DumpError(
             "Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere, \
              or provision a new replica from backup. Consider increasing the source's binary log expiration period."
                 .into(),
-        ));
+        )
+    };
+    let executed = files.executed_in(state);
+    if !has.contains_all(&state.purged()) {
+        return Err(lacks());
     }
     let mut own = GtidSet::default();
     for (origin, intervals) in has.iter().filter(|(origin, _)| **origin == files.origin) {
@@ -313,7 +324,6 @@ fn first_file(files: &Files, has: &GtidSet) -> Result<String, DumpError> {
                 .into(),
         ));
     }
-    let state = files.state();
     let last = state.files.iter().rev().find(|file| has.contains_all(&file.previous));
-    Ok(last.or(state.files.first()).map(|file| file.name.clone()).unwrap_or_default())
+    last.map(|file| file.name.clone()).ok_or_else(lacks)
 }

@@ -15,7 +15,7 @@ use avocet_types::{RowRef, TableDef};
 
 use super::BinlogOptions;
 use super::events::{GTID_LEN, GtidEvent};
-use super::files::{Files, Mark, NO_FILE, RESET, Resumed};
+use super::files::{Files, Mark, NO_FILE, RESET, Resumed, next_name};
 use super::room::{Room, is_full};
 use super::rows::{RowCoding, put_packed};
 use crate::binlog::kind;
@@ -68,18 +68,21 @@ struct Pending {
 
 impl Writer {
     pub fn open(options: BinlogOptions, env: avocet_base::Env) -> io::Result<Self> {
-        let Resumed { files, open, mut mark, sequence } = Files::open(env, options)?;
-        let (file, written) = match open {
+        let Resumed { files, open, is_rotated, mut mark, mut sequence } = Files::open(env, options)?;
+        let is_new = open.is_none();
+        let (file, written) = match open.filter(|_| !is_rotated) {
             Some(open) => open,
             None => {
                 let now = seconds(files.env.clock.wall_us());
                 // Whoever finds a file has to know what is before it; of a log that begins anew, the mark has said it.
-                if mark.file != RESET {
-                    files.put_mark(&Mark { file: NO_FILE.into(), ..mark.clone() })?;
+                match is_new {
+                    true if mark.file == RESET => {}
+                    true => files.put_mark(&Mark { file: NO_FILE.into(), ..mark.clone() })?,
+                    false => files.put_mark(&mark)?,
                 }
-                let (file, written) = files.begin_file(mark.number, now)?;
+                let (file, written) = files.begin_file(mark.number, now, mark.position)?;
                 mark.file.clone_from(&files.state().current);
-                mark.position = written;
+                (mark.position, sequence) = (written, 0);
                 (file, written)
             }
         };
@@ -210,31 +213,25 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the file, and begins the next.
+    /// Ends the file, and begins the next. Readers have ROTATE when there is the file that it names.
     fn rotate(&mut self) -> io::Result<()> {
         let now = seconds(self.files.env.clock.wall_us());
-        let next = {
-            let (name, number) =
-                self.mark.file.rsplit_once('.').expect("the name of a log file has a number");
-            format!("{name}.{:06}", number.parse::<u64>().unwrap_or(0) + 1)
-        };
-        let at = self.position();
-        self.files.author.rotate(&mut self.out, now, at, &next, false);
-        self.mark.position = self.position();
         self.publish()?;
+        let (at, next) = (self.position(), next_name(&self.mark.file));
+        self.files.author.rotate(&mut self.out, now, at, &next, false);
+        self.write_out()?;
         self.file.sync_data()?;
         // From here on the old file's transactions need not be looked for.
+        self.mark.position = self.written;
         self.put_mark(&self.mark)?;
-        let (file, written) = self.room.wait_for(|| self.files.begin_file(self.mark.number, now))?;
+        let begin = || self.files.begin_file(self.mark.number, now, self.mark.position);
+        let (file, written) = self.room.wait_for(begin)?;
         (self.file, self.written, self.sequence) = (file, written, 1);
         self.mark.file.clone_from(&self.files.state().current);
         self.mark.position = written;
         self.put_mark(&self.mark)?;
         self.is_synced = true;
-        let expire = self.files.options.expire_seconds;
-        if expire > 0 {
-            self.room.wait_for(|| self.files.purge_before(u64::from(now).saturating_sub(expire)))?;
-        }
+        self.files.expire(now);
         Ok(())
     }
 
@@ -414,9 +411,13 @@ impl ChangeSink for Writer {
 mod tests {
     use std::path::PathBuf;
 
+    use avocet_base::Env;
     use avocet_base::env::SimDisk;
+    use avocet_base::env::sim::{DiskError, DiskOp, SimClock};
 
-    use super::super::{Base, From, Kept, Log};
+    use super::super::events::{number_of, transaction_bytes_of};
+    use super::super::files::Events;
+    use super::super::{Base, DumpError, From, Kept, Log, Step};
     use super::*;
     use crate::gtid::GtidSet;
 
@@ -473,6 +474,89 @@ mod tests {
         assert!(seen.is_sorted() && seen.contains(&true) && seen.contains(&false), "{seen:?}");
     }
 
+    fn transaction(writer: &mut Writer, ts: u64) -> io::Result<()> {
+        writer.begin(1_000_000)?;
+        writer.commit(Timestamp(ts))?;
+        writer.publish()
+    }
+
+    /// The kinds of events of each file, in order.
+    fn kinds(log: &Log) -> Vec<(String, Vec<&'static str>)> {
+        let kinds = |file: &str| {
+            let (mut all, mut events) = (Vec::new(), log.events(Some(file), 4).expect("a file"));
+            while events.next(&mut all).expect("events") {}
+            all.into_iter().map(|event| event.kind).collect()
+        };
+        log.files().into_iter().map(|file| (file.name.clone(), kinds(&file.name))).collect()
+    }
+
+    #[test]
+    fn nothing_follows_rotate_in_a_file_wherever_power_is_lost() {
+        // FLUSH BINARY LOGS between two transactions, beside a replica; whether that had ROTATE.
+        let run = |disk: &SimDisk| -> io::Result<bool> {
+            let mut writer = Writer::open(options(Base::default()), disk.env())?;
+            let mut dump = Log(writer.files().clone())
+                .dump(From::Position("binlog.000001".into(), 4), false)
+                .expect("a reader");
+            let outcome = transaction(&mut writer, 5).and_then(|()| writer.rotate());
+            let (mut had_rotate, mut event) = (false, Vec::new());
+            while outcome.is_err() && dump.next(&mut event)? != Step::End {
+                // The first one tells the place of the stream.
+                had_rotate |= event[4] == kind::ROTATE && event[13..17] != [0; 4];
+                event.clear();
+            }
+            outcome.map_or(Ok(had_rotate), |()| transaction(&mut writer, 6).map(|()| had_rotate))
+        };
+        let last_sync = {
+            let disk = SimDisk::new();
+            run(&disk).expect("a log of two files");
+            disk.syncs()
+        };
+        for (cut, seed) in (1..=last_sync).flat_map(|cut| (0..8).map(move |seed| (cut, seed))) {
+            let disk = SimDisk::new();
+            disk.cut_at_sync(cut);
+            let had_rotate = run(&disk).unwrap_or(false);
+            let disk = disk.crash(seed);
+            let at = format!("cut at sync {cut}, seed {seed}");
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            let log = Log(writer.files().clone());
+            assert!(
+                !had_rotate || log.files().len() == 2,
+                "{at}: a replica was sent to a file that is not there"
+            );
+            for ts in [5, 6, 7] {
+                if writer.wants(Timestamp(ts)) {
+                    transaction(&mut writer, ts).expect("written");
+                }
+            }
+            assert_eq!(writer.mark.number, 3, "{at}");
+            let kinds = kinds(&log);
+            let ends_in_rotate = |kinds: &[&str]| {
+                kinds.iter().position(|kind| *kind == "Rotate") == kinds.len().checked_sub(1)
+            };
+            let (last, before) = kinds.split_last().expect("a file");
+            assert!(before.iter().all(|(_, kinds)| ends_in_rotate(kinds)), "{at}: {kinds:?}");
+            assert!(!last.1.contains(&"Rotate"), "{at}: {kinds:?}");
+            let sequences = |kinds: &[&str]| kinds.iter().filter(|kind| **kind == "Gtid").count();
+            assert_eq!(writer.sequence, sequences(&last.1) as u64 + 1, "{at}");
+        }
+    }
+
+    #[test]
+    fn what_the_mark_says_is_on_disk_after_a_kill_and_a_loss_of_power() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        transaction(&mut writer, 5).expect("written");
+        let killed = disk.kill();
+        let writer = Writer::open(options(Base::default()), killed.env()).expect("a log");
+        assert_eq!(writer.mark.ts, 5);
+        for seed in 0..8 {
+            let lost = killed.crash(seed);
+            let writer = Writer::open(options(Base::default()), lost.env()).expect("a log");
+            assert_eq!(writer.mark.ts, 5);
+        }
+    }
+
     #[test]
     fn a_file_that_is_read_is_not_purged() {
         let disk = SimDisk::new();
@@ -495,6 +579,161 @@ mod tests {
         assert_eq!(names(), ["binlog.000002", "binlog.000003"]);
         assert_eq!(before(u64::from(u32::MAX)), Some(Kept::Active("binlog.000003".into())));
         assert_eq!(names(), ["binlog.000003"]);
+    }
+
+    #[test]
+    fn files_that_cannot_be_purged_stop_nobody() {
+        let disk = SimDisk::new();
+        let clock = Arc::new(SimClock::default());
+        let env = || Env { disk: Arc::new(disk.clone()), clock: clock.clone() };
+        let path = |number: u64| PathBuf::from(format!("/data/binlog/binlog.{number:06}"));
+        let is_there = |number: u64| env().disk.exists(&path(number)).expect("readable");
+        let options = BinlogOptions { expire_seconds: 1, ..options(Base::default()) };
+        let mut writer = Writer::open(options.clone(), env()).expect("a log");
+        writer.rotate().expect("a file");
+        // Somebody has deleted one by hand.
+        env().disk.remove(&path(1)).expect("removed");
+        clock.advance(Duration::from_secs(3));
+        writer.rotate().expect("a file");
+        assert!(writer.files().list().iter().all(|file| file.name != "binlog.000001"));
+        clock.advance(Duration::from_secs(3));
+        // The disk does not let it go.
+        disk.fail(DiskOp::Remove, 1, DiskError::Io);
+        writer.rotate().expect("a file");
+        assert_eq!(writer.files().list()[0].name, "binlog.000003");
+        assert!(is_there(2) && is_there(3));
+        clock.advance(Duration::from_secs(3));
+        writer.rotate().and_then(|()| writer.rotate()).expect("files");
+        // By a statement, that is told, and the others go.
+        disk.fail(DiskOp::Remove, 1, DiskError::Io);
+        let purged = Log(writer.files().clone()).purge_to("binlog.000006").expect("a file");
+        assert!(purged.is_err_and(|error| error.to_string().starts_with("binlog.000004")));
+        assert!(is_there(2) && is_there(4) && !is_there(3) && !is_there(5));
+        // No index names them: they go when the log is opened.
+        drop(writer);
+        let writer = Writer::open(options, env()).expect("a log");
+        assert_eq!(writer.files().list().len(), 1);
+        assert!(!is_there(2) && !is_there(4) && is_there(6));
+    }
+
+    #[test]
+    fn a_reader_gets_no_gap_where_files_are_purged() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        for ts in 5..8 {
+            transaction(&mut writer, ts).and_then(|()| writer.rotate()).expect("a file");
+        }
+        let log = Log(writer.files().clone());
+        let dump = |from| log.dump(from, false);
+        let mut reader = dump(From::Gtids(GtidSet::default(), None)).expect("a reader");
+        // As if it had not been known to be read.
+        writer.files().state().files.drain(..2);
+        let mut event = Vec::new();
+        let end = loop {
+            match reader.next(&mut event) {
+                Ok(Step::End) => break None,
+                Ok(_) => event.clear(),
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        assert_eq!(end.as_deref(), Some("binlog.000001 was purged while it was read"));
+        let why = dump(From::Gtids(GtidSet::default(), None)).err().expect("it lacks what was purged");
+        assert!(
+            why.0.starts_with("Cannot replicate because the source purged required binary logs."),
+            "{why}"
+        );
+        let has = log.purged();
+        assert!(dump(From::Gtids(has, None)).is_ok());
+        assert!(dump(From::Position("binlog.000002".into(), 4)).is_err());
+    }
+
+    #[test]
+    fn a_reader_that_begins_beside_a_purge_has_all_or_is_refused() {
+        for _ in 0..200 {
+            let disk = SimDisk::new();
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            for ts in 5..8 {
+                transaction(&mut writer, ts).and_then(|()| writer.rotate()).expect("a file");
+            }
+            let log = Log(writer.files().clone());
+            let purging = std::thread::spawn({
+                let log = log.clone();
+                move || log.purge_to("binlog.000004").expect("a file").map(drop)
+            });
+            if let Ok(mut reader) = log.dump(From::Gtids(GtidSet::default(), None), false) {
+                let (mut transactions, mut event) = (0, Vec::new());
+                while reader.next(&mut event).expect("events") != Step::End {
+                    transactions += u64::from(event[4] == kind::GTID);
+                    event.clear();
+                }
+                assert_eq!(transactions, 3);
+            }
+            purging.join().expect("no panic").expect("files that can be deleted");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_names_a_file_begins_there() {
+        let disk = SimDisk::new();
+        let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+        for ts in 5..8 {
+            transaction(&mut writer, ts).and_then(|()| writer.rotate()).expect("a file");
+        }
+        transaction(&mut writer, 8).expect("written");
+        let log = Log(writer.files().clone());
+        let numbers = |has: &str, file: &str| {
+            let has = has.replace("here", &log.server_uuid()).parse().expect("a set");
+            let mut reader = log.dump(From::Gtids(has, Some((file.into(), 4))), false)?;
+            let (mut numbers, mut event) = (Vec::new(), Vec::new());
+            while reader.next(&mut event).expect("events") != Step::End {
+                numbers.extend((event[4] == kind::GTID).then(|| number_of(&event).expect("a number").1));
+                event.clear();
+            }
+            Ok::<_, DumpError>(numbers)
+        };
+        assert_eq!(numbers("", "binlog.000003"), Ok(vec![3, 4]));
+        assert_eq!(numbers("here:1-3", "binlog.000002"), Ok(vec![4]));
+        // What it has of what is not here yet is not looked at, as little as what is purged.
+        assert_eq!(numbers("here:1-9", "binlog.000001"), Ok(Vec::new()));
+        assert!(matches!(log.purge_to("binlog.000002"), Some(Ok(None))));
+        assert_eq!(numbers("", "binlog.000002"), Ok(vec![2, 3, 4]));
+        let lacks = DumpError("Could not find first log file name in binary log index file".into());
+        assert_eq!(numbers("", "binlog.000001"), Err(lacks));
+    }
+
+    #[test]
+    fn every_transaction_says_how_long_it_is_wherever_power_is_lost() {
+        for seed in 0..40 {
+            let disk = SimDisk::new();
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            transaction(&mut writer, 5).expect("written");
+            // One that is large is in the file before it is whole.
+            writer.begin(1_000_000).and_then(|()| writer.write_out()).expect("written");
+            writer.file.sync_data().expect("synced");
+            // So that the end is in another sector than the beginning.
+            let rows = vec![0; 2000];
+            let at = writer.position();
+            writer.files.author.put(&mut writer.out, kind::WRITE_ROWS, 1, 0, at, &rows);
+            writer.commit(Timestamp(6)).and_then(|()| writer.publish()).expect("written");
+            let disk = disk.crash(seed);
+            let mut writer = Writer::open(options(Base::default()), disk.env()).expect("a log");
+            for ts in [5, 6, 7] {
+                if writer.wants(Timestamp(ts)) {
+                    transaction(&mut writer, ts).expect("written");
+                }
+            }
+            assert_eq!(writer.mark.number, 3, "seed {seed}");
+            let mut events = Events::new(&*writer.file, 4, writer.written);
+            let mut lengths = Vec::new();
+            while let Some(event) = events.next().expect("read") {
+                lengths.extend((event[4] == kind::GTID).then(|| transaction_bytes_of(event)));
+            }
+            assert_eq!(lengths.len(), 3, "seed {seed}");
+            assert!(
+                lengths.iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0)),
+                "seed {seed}: {lengths:?}"
+            );
+        }
     }
 
     #[test]

@@ -81,6 +81,12 @@ pub fn connect(opts: &Opts) -> Result<Connection> {
     Ok(Connection { conn, flavor, version: (number_of(&version), version) })
 }
 
+/// For connections to a source that may be gone: one that says nothing for so long is.
+pub fn within(opts: &Opts, patience: Duration) -> Opts {
+    let opts = OptsBuilder::from_opts(opts.clone());
+    opts.read_timeout(Some(patience)).write_timeout(Some(patience)).into()
+}
+
 fn flavor_of(version: &str) -> Flavor {
     match version.to_ascii_lowercase().contains("mariadb") {
         true => Flavor::MariaDb,

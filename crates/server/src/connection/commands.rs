@@ -20,6 +20,12 @@ use crate::registry::Activity;
 use crate::sink::{FLUSH_AT, Rows, WireSink};
 use crate::wire::WireError;
 
+/// The name of a file as replicas send it: some send the NUL of a C string, too.
+fn log_name(sent: &[u8]) -> String {
+    let name = sent.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}
+
 /// How a statement's run ended.
 pub(super) struct Ran {
     pub outcome: Result<Result<(), SqlError>, Cut>,
@@ -90,15 +96,15 @@ impl<F: SessionFactory> Connection<F> {
                     self.session.register_replica(Replica { server_id, host, port, ..Replica::default() });
                 self.reply_result(result);
             }
-            Command::Dump { file, position, until_end } => {
-                // Some clients send the NUL of a C string, too.
-                let file = file.split(|byte| *byte == 0).next().unwrap_or_default();
-                let from = DumpFrom::Position(String::from_utf8_lossy(file).into_owned(), position);
-                return Box::pin(self.dump(from, until_end)).await;
+            Command::Dump { file, position, how } => {
+                let from = DumpFrom::Position(log_name(file), position);
+                return Box::pin(self.dump(from, how)).await;
             }
-            Command::DumpGtids { set, until_end } => {
-                let from = DumpFrom::Gtids(set.to_vec());
-                return Box::pin(self.dump(from, until_end)).await;
+            Command::DumpGtids { set, file, position, how } => {
+                // Replicas name none; mysqlbinlog does.
+                let file = Some(log_name(file)).filter(|file| !file.is_empty());
+                let from = DumpFrom::Gtids(set.to_vec(), file.map(|file| (file, position)));
+                return Box::pin(self.dump(from, how)).await;
             }
             Command::Unknown => self.reply_error(&ErrorCode::UNKNOWN_COM_ERROR.with(&[])),
         }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{Connection, Next};
 use crate::account::Account;
+use crate::protocol::command::DumpFlags;
 use crate::protocol::{StatusFlags, reply};
 use crate::registry::Activity;
 use crate::sink::FLUSH_AT;
@@ -21,9 +22,10 @@ const KEPT_EVENT: usize = 256 << 10;
 
 impl<F: SessionFactory> Connection<F> {
     /// Sends events. With `until_end`, what there is; else also what comes.
-    pub(super) async fn dump(&mut self, from: DumpFrom, until_end: bool) -> Result<Next, WireError> {
+    pub(super) async fn dump(&mut self, from: DumpFrom, how: DumpFlags) -> Result<Next, WireError> {
+        let until_end = how.until_end;
         self.begin(Activity::Dump, b"");
-        let Dumping { mut dump, heartbeat } = match self.session.begin_dump(from) {
+        let Dumping { mut dump, heartbeat, is_mariadb } = match self.session.begin_dump(from) {
             Ok(dumping) => dumping,
             Err(error) => {
                 self.reply_error(&error);
@@ -83,8 +85,12 @@ impl<F: SessionFactory> Connection<F> {
             }
             let left = heartbeat.map_or(LOOK, |period| period.saturating_sub(told.elapsed()));
             if left.is_zero() {
-                dump.heartbeat(&mut event);
-                self.wire.out.packet(&event);
+                let before = event.len();
+                dump.heartbeat(how.heartbeats_in_full && !is_mariadb, &mut event);
+                match event.len() > before {
+                    true => self.wire.out.packet(&event),
+                    false => told = Instant::now(),
+                }
                 continue;
             }
             tokio::select! {

@@ -48,22 +48,37 @@ pub enum Command<'a> {
         host: &'a [u8],
         port: u16,
     },
-    /// A replica wants the binary log from a place on; with `until_end`, no further than it goes now.
+    /// A replica wants the binary log from a place on.
     Dump {
         file: &'a [u8],
         position: u64,
-        until_end: bool,
+        how: DumpFlags,
     },
-    /// A replica wants all that it does not have of the binary log.
+    /// A replica wants all that it does not have of the binary log; from a place on, if it names a file.
     DumpGtids {
         set: &'a [u8],
-        until_end: bool,
+        file: &'a [u8],
+        position: u64,
+        how: DumpFlags,
     },
     Unknown,
 }
 
-/// Of COM_BINLOG_DUMP's flags.
-const NON_BLOCK: u16 = 1;
+/// How a replica wants the binary log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DumpFlags {
+    /// No further than it goes now.
+    pub until_end: bool,
+    /// With heartbeats that have places beyond 4 GiB.
+    pub heartbeats_in_full: bool,
+}
+
+impl DumpFlags {
+    /// BINLOG_DUMP_NON_BLOCK and USE_HEARTBEAT_EVENT_V2; the second one is BINLOG_SEND_ANNOTATE_ROWS_EVENT of a MariaDB.
+    fn of(flags: u16) -> Self {
+        Self { until_end: flags & 1 != 0, heartbeats_in_full: flags & 2 != 0 }
+    }
+}
 
 fn short_bytes<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     let len = reader.u8()?;
@@ -119,15 +134,14 @@ pub fn parse(payload: &[u8], capabilities: CapabilityFlags) -> Result<Command<'_
         }
         c if c == Code::COM_BINLOG_DUMP as u8 => {
             let (position, flags, _server_id) = (reader.u32()?, reader.u16()?, reader.u32()?);
-            let until_end = flags & NON_BLOCK != 0;
-            Command::Dump { position: position.into(), until_end, file: reader.rest() }
+            Command::Dump { position: position.into(), how: DumpFlags::of(flags), file: reader.rest() }
         }
         c if c == Code::COM_BINLOG_DUMP_GTID as u8 => {
             let (flags, _server_id) = (reader.u16()?, reader.u32()?);
             let len = reader.u32()? as usize;
-            let (_file, _position) = (reader.bytes(len)?, reader.u64()?);
+            let (file, position) = (reader.bytes(len)?, reader.u64()?);
             let len = reader.u32()? as usize;
-            Command::DumpGtids { set: reader.bytes(len)?, until_end: flags & NON_BLOCK != 0 }
+            Command::DumpGtids { set: reader.bytes(len)?, file, position, how: DumpFlags::of(flags) }
         }
         _ => Command::Unknown,
     })
@@ -143,6 +157,43 @@ mod tests {
         fn no_bytes_make_the_decoder_panic(payload in prop::collection::vec(any::<u8>(), 0..100), all: bool) {
             let capabilities = if all { CapabilityFlags::all() } else { CapabilityFlags::empty() };
             let _ = parse(&payload, capabilities);
+        }
+    }
+
+    #[test]
+    fn replicas_say_from_where_and_how() {
+        let packet = |code: Code, flags: u16, rest: &[u8]| {
+            let mut packet = vec![code as u8];
+            if code == Code::COM_BINLOG_DUMP {
+                packet.extend_from_slice(&4u32.to_le_bytes());
+            }
+            packet.extend_from_slice(&flags.to_le_bytes());
+            packet.extend_from_slice(&7u32.to_le_bytes());
+            packet.extend_from_slice(rest);
+            packet
+        };
+        for (flags, until_end, heartbeats_in_full) in [(0, false, false), (1, true, false), (2, false, true)]
+        {
+            let wanted = DumpFlags { until_end, heartbeats_in_full };
+            let sent = packet(Code::COM_BINLOG_DUMP, flags, b"binlog.000003");
+            let Ok(Command::Dump { file, position: 4, how }) = parse(&sent, CapabilityFlags::empty()) else {
+                panic!("{sent:?}")
+            };
+            assert_eq!((file, how), (&b"binlog.000003"[..], wanted));
+            for name in [&b""[..], b"binlog.000003"] {
+                let mut rest = (name.len() as u32).to_le_bytes().to_vec();
+                rest.extend_from_slice(name);
+                rest.extend_from_slice(&(5u64 << 32).to_le_bytes());
+                rest.extend_from_slice(&3u32.to_le_bytes());
+                rest.extend_from_slice(b"set");
+                let sent = packet(Code::COM_BINLOG_DUMP_GTID, flags, &rest);
+                let Ok(Command::DumpGtids { set: b"set", file, position, how }) =
+                    parse(&sent, CapabilityFlags::empty())
+                else {
+                    panic!("{sent:?}")
+                };
+                assert_eq!((file, position, how), (name, 5 << 32, wanted));
+            }
         }
     }
 

@@ -6,7 +6,9 @@ mod counter;
 mod draft;
 mod instant;
 mod named;
+mod numbered;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use avocet_channel::blocking::blocking;
@@ -25,12 +27,25 @@ use avocet_types::temporal::ZeroDates;
 use avocet_types::{Datum, RowRules, SqlType, Value};
 pub(crate) use draft::Draft;
 use draft::{BEHIND_COLUMNS, BEHIND_CONSTRAINTS, COLUMNS, turn};
+use numbered::{KeyOrder, Numbers};
 
 use super::{check_name, checks, columns, functional, generated, how, indexes, kept_keys, partitions};
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
 use crate::state::{Level, Session};
 use crate::store::{Storing, generates};
+
+/// Rows on their way to a copy.
+struct Copying<'c> {
+    draft: &'c Draft,
+    numbers: Numbers<'c>,
+    rules: Option<&'c RowRules>,
+    storing: Storing,
+    bulk: Bulk,
+    /// Of the row at hand, from 1 on.
+    number: u64,
+    left_out: u64,
+}
 
 /// How many rows a copy has, and how many it is to be without.
 pub(crate) struct CopiedRows {
@@ -525,50 +540,87 @@ impl Session {
         if draft.auto_increment.is_none() && draft.def.columns.iter().zip(&draft.sources).any(counted) {
             copy.note_auto_increment(old.next_auto_increment().saturating_sub(1));
         }
-        let storing = self.storing(false);
-        let request = ScanRequest { columns: (0..old.def.columns.len()).collect(), ..ScanRequest::default() };
-        let scan = txn.newest_reader().scan(old, request);
-        let mut bulk = Bulk::new(copy);
-        let rules = rules_of(copy)?;
-        let (mut number, mut left_out, mut failure) = (0, 0, None);
-        for morsel in 0..scan.morsels() {
-            self.info.interrupt.check()?;
-            let _ = scan.read(morsel, &mut |batch| {
-                for row in 0..batch.num_rows() {
-                    number += 1;
-                    let old_value = |at: usize| {
-                        let column = &old.def.columns[at];
-                        (datum_at(batch.column(at).as_ref(), row, &column.ty).into_owned(), column)
-                    };
-                    if let Some(condition) = &draft.left_out {
-                        let old_row: Vec<Value> =
-                            (0..old.def.columns.len()).map(|at| old_value(at).0).collect();
-                        match condition.eval(&&old_row[..], &[], &self.context) {
-                            Ok(Datum::Int(0) | Datum::Null) => {}
-                            Ok(_) => {
-                                left_out += 1;
-                                continue;
-                            }
-                            Err(error) => {
-                                failure = Some(error.into());
-                                return std::ops::ControlFlow::Break(());
-                            }
-                        }
-                    }
-                    let made = self.copied_row(draft, copy, rules, &old_value, &storing, number);
-                    if let Err(error) = made.and_then(|row| bulk.push(txn, &row)) {
-                        failure = Some(of_resequenced(error, copy));
-                        return std::ops::ControlFlow::Break(());
-                    }
-                }
-                std::ops::ControlFlow::Continue(())
-            })?;
-            if let Some(error) = failure {
-                return Err(error);
+        let reader = txn.newest_reader();
+        let is_logged = self.logs_definitions() && !old.def.id.is_temporary();
+        let numbers_rows = numbered::numbers_rows(draft, &old.def);
+        let ordered = if numbers_rows { KeyOrder::of(old, &reader) } else { None };
+        if numbers_rows {
+            copy.note_auto_increment(draft.auto_increment.unwrap_or(1).saturating_sub(1));
+            if is_logged {
+                numbered::tell_steps();
             }
         }
+        let mut copying = Copying {
+            draft,
+            numbers: Numbers::of(copy, old, is_logged),
+            rules: rules_of(copy)?,
+            storing: self.storing(false),
+            bulk: Bulk::new(copy),
+            number: 0,
+            left_out: 0,
+        };
+        let columns = &old.def.columns;
+        if let Some(mut ordered) = ordered {
+            loop {
+                self.info.interrupt.check()?;
+                let rows = ordered.next(txn)?;
+                if rows.is_empty() {
+                    break;
+                }
+                for row in rows {
+                    let value = |at: usize| (row[at].clone(), &columns[at]);
+                    self.copy_row(txn, &mut copying, &value, columns.len())?;
+                }
+            }
+        } else {
+            let request = ScanRequest { columns: (0..columns.len()).collect(), ..ScanRequest::default() };
+            let scan = reader.scan(old, request);
+            let mut outcome = Ok(());
+            for morsel in 0..scan.morsels() {
+                self.info.interrupt.check()?;
+                let _ = scan.read(morsel, &mut |batch| {
+                    outcome = (0..batch.num_rows()).try_for_each(|row| {
+                        let value = |at: usize| {
+                            let column = &columns[at];
+                            (datum_at(batch.column(at).as_ref(), row, &column.ty).into_owned(), column)
+                        };
+                        self.copy_row(txn, &mut copying, &value, columns.len())
+                    });
+                    match outcome {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    }
+                })?;
+                if outcome.is_err() {
+                    break;
+                }
+            }
+            outcome?;
+        }
+        let Copying { bulk, left_out, .. } = copying;
         let rows = bulk.finish(txn).map_err(|error| of_resequenced(error, copy))?;
         Ok(CopiedRows { rows, left_out })
+    }
+
+    /// Copies a row, unless it is to be left out.
+    fn copy_row<'a>(
+        &mut self,
+        txn: &mut Txn,
+        copying: &mut Copying<'_>,
+        old_value: &dyn Fn(usize) -> (Value, &'a ColumnDef),
+        columns: usize,
+    ) -> Result<(), SqlError> {
+        copying.number += 1;
+        if let Some(condition) = &copying.draft.left_out {
+            let old_row: Vec<Value> = (0..columns).map(|at| old_value(at).0).collect();
+            if !matches!(condition.eval(&&old_row[..], &[], &self.context)?, Datum::Int(0) | Datum::Null) {
+                copying.left_out += 1;
+                return Ok(());
+            }
+        }
+        let copy = copying.numbers.copy();
+        let made = self.copied_row(copying, old_value);
+        made.and_then(|row| copying.bulk.push(txn, &row)).map_err(|error| of_resequenced(error, copy))
     }
 
     /// What a row has that had NULL in a column that takes none now; an error in strict mode.
@@ -597,13 +649,10 @@ impl Session {
 
     fn copied_row<'a>(
         &mut self,
-        draft: &Draft,
-        copy: &TableHandle,
-        rules: Option<&RowRules>,
+        copying: &Copying<'_>,
         old_value: &dyn Fn(usize) -> (Value, &'a ColumnDef),
-        storing: &Storing,
-        number: u64,
     ) -> Result<Vec<Value>, SqlError> {
+        let &Copying { draft, ref numbers, rules, ref storing, number, .. } = copying;
         // An expression may take long for each row.
         self.info.interrupt.check()?;
         let mut row = Vec::with_capacity(draft.def.columns.len());
@@ -618,7 +667,7 @@ impl Session {
                     let (value, ColumnDef { ty, auto_increment, .. }) = old_value(*at);
                     let is_numbered_now = column.auto_increment && !auto_increment;
                     if value.is_null() && is_numbered_now {
-                        row.push(next_number(copy, column));
+                        row.push(numbers.next(column)?);
                         continue;
                     }
                     if value.is_null() && !column.nullable {
@@ -635,15 +684,15 @@ impl Session {
                         _ => error,
                     })?;
                     match stored {
-                        stored if is_numbered_now && generates(&stored, storing) => next_number(copy, column),
+                        stored if is_numbered_now && generates(&stored, storing) => numbers.next(column)?,
                         given if is_numbered_now => {
-                            copy.note_stored_number(&given);
+                            numbers.note(&given);
                             given
                         }
                         stored => stored,
                     }
                 }
-                None if column.auto_increment => next_number(copy, column),
+                None if column.auto_increment => numbers.next(column)?,
                 None => {
                     let value = self.value_for_old_rows(column, storing)?;
                     self.check_zero_of_old_rows(&value, column, storing, number)?;
@@ -697,14 +746,6 @@ impl Session {
         let value = self.default_value(column, &lenient, true);
         self.conditions.truncate(warnings);
         value
-    }
-}
-
-/// The next number of an AUTO_INCREMENT column for a row that is copied.
-fn next_number(copy: &TableHandle, column: &ColumnDef) -> Value {
-    match column.ty.is_unsigned() {
-        true => Datum::UInt(copy.reserve_auto_increment(1)),
-        false => Datum::Int(copy.reserve_auto_increment(1) as i64),
     }
 }
 

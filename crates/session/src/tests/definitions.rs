@@ -1,5 +1,11 @@
 //! Databases, tables and indexes.
 
+use std::io;
+
+use avocet_base::Timestamp;
+use avocet_engine::{ChangeSink, Statement, TableHandle};
+use avocet_types::RowRef;
+
 use super::{Client, check};
 
 #[test]
@@ -217,4 +223,105 @@ fn rows_that_only_old_snapshots_see_are_no_duplicates() {
     );
     old.run("COMMIT");
     assert!(client.run("CREATE UNIQUE INDEX a2 ON t (a)").starts_with("ok 0"));
+}
+
+#[test]
+fn rows_are_numbered_in_an_order_that_replicas_know() {
+    let mut client = Client::with(|options| options.capture_changes = true);
+    let run = |client: &mut Client, sql: &str| {
+        let said = client.run(sql);
+        assert!(!said.contains("ERROR"), "{sql}: {said}");
+    };
+    let refused = "ERROR 1235: This version of Avocet doesn't yet support 'numbers by ALTER TABLE for rows without a primary key, or of \
+                   partitions, in a binary log': a replica may number them otherwise; INSERT … SELECT into a table that has the column, or \
+                   SET sql_log_bin = OFF";
+    run(&mut client, "CREATE TABLE k (k INT PRIMARY KEY, v INT); INSERT INTO k VALUES (3, 30)");
+    run(&mut client, "INSERT INTO k VALUES (1, 10), (2, 20)");
+    run(&mut client, "ALTER TABLE k DROP PRIMARY KEY, ADD id INT AUTO_INCREMENT PRIMARY KEY");
+    client.check("SELECT k, id FROM k ORDER BY id", "1|1\n2|2\n3|3");
+    let add = "ADD id INT AUTO_INCREMENT PRIMARY KEY";
+    // One row has one order.
+    run(&mut client, "CREATE TABLE t (a INT); INSERT INTO t VALUES (7)");
+    run(&mut client, &format!("ALTER TABLE t {add}"));
+    client.check("SELECT * FROM t", "7|1");
+    run(&mut client, "CREATE TABLE u (a INT UNIQUE, b INT); INSERT INTO u VALUES (2, 0), (1, 5)");
+    client.check(&format!("ALTER TABLE u {add}"), refused);
+    client.check("SELECT * FROM u ORDER BY a", "1|5\n2|0");
+    client.check("ALTER TABLE u MODIFY b INT AUTO_INCREMENT PRIMARY KEY", refused);
+    // Rows that have their numbers keep them.
+    run(&mut client, "ALTER TABLE u MODIFY a INT AUTO_INCREMENT PRIMARY KEY");
+    run(&mut client, "CREATE TABLE p (a INT PRIMARY KEY, b INT) PARTITION BY HASH (a) PARTITIONS 2");
+    run(&mut client, "INSERT INTO p VALUES (1, 0), (2, 0)");
+    client.check("ALTER TABLE p MODIFY b INT AUTO_INCREMENT, ADD KEY (b)", refused);
+    // Nobody else runs these.
+    run(&mut client, "CREATE TEMPORARY TABLE m (a INT); INSERT INTO m VALUES (1), (2)");
+    run(&mut client, &format!("ALTER TABLE m {add}"));
+    run(&mut client, "DROP TABLE u; CREATE TABLE u (a INT); INSERT INTO u VALUES (2), (1)");
+    run(&mut client, &format!("SET sql_log_bin = OFF; ALTER TABLE u {add}"));
+}
+
+/// The statements of the binary log: their texts, and how far AUTO_INCREMENT values are apart.
+#[derive(Default)]
+struct Statements(Vec<(String, (u16, u16))>);
+
+impl ChangeSink for Statements {
+    fn wants(&self, _ts: Timestamp) -> bool {
+        true
+    }
+
+    fn begin(&mut self, _wall_us: i64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn insert(&mut self, _table: &TableHandle, _row: RowRef<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn update(&mut self, _table: &TableHandle, _before: RowRef<'_>, _after: RowRef<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn delete(&mut self, _table: &TableHandle, _row: RowRef<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, _ts: Timestamp) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn statement(&mut self, _ts: Timestamp, statement: &Statement, _is_all: bool) -> io::Result<()> {
+        self.0.extend(statement.texts.iter().map(|text| (text.clone(), statement.auto_increment)));
+        Ok(())
+    }
+}
+
+#[test]
+fn replicas_number_rows_as_they_are_numbered_here() {
+    let mut client = Client::with(|options| options.capture_changes = true);
+    client.run("CREATE TABLE k (k INT PRIMARY KEY); INSERT INTO k VALUES (3), (1), (2)");
+    client.run("SET auto_increment_increment = 10, auto_increment_offset = 5");
+    client.run("ALTER TABLE k ADD id INT AUTO_INCREMENT UNIQUE; ALTER TABLE k ADD v INT");
+    client.check("SELECT * FROM k ORDER BY k", "1|1|NULL\n2|2|NULL\n3|3|NULL");
+    let mut stream = client.database.engine().change_stream().expect("a log").expect("a stream");
+    let mut told = Statements::default();
+    while stream.next(&mut told).expect("read") {}
+    let steps = |words: &str| told.0.iter().find(|(text, _)| text.contains(words)).map(|(_, steps)| *steps);
+    assert_eq!(steps("ADD id"), Some((1, 1)), "{:?}", told.0);
+    assert_eq!(steps("ADD v"), Some((10, 5)), "{:?}", told.0);
+}
+
+#[test]
+fn many_rows_are_numbered_by_their_key() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE k (k INT PRIMARY KEY, s VARCHAR(20))");
+    client.run(
+        "INSERT INTO k WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)
+         SELECT /*+ SET_VAR(cte_max_recursion_depth = 20000) */ 30000 - n, CONCAT('s', n) FROM n",
+    );
+    client.check("SELECT COUNT(*) FROM k", "20000");
+    client.run("ALTER TABLE k ADD id INT AUTO_INCREMENT UNIQUE");
+    client.check(
+        "SELECT COUNT(*), MIN(k - id), MAX(k - id), SUM(s <> CONCAT('s', 30000 - k)) FROM k",
+        "20000|9999|9999|0",
+    );
 }
