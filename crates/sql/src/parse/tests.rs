@@ -224,6 +224,16 @@ fn errors_quote_the_source() {
     assert!(error("SELECT * FROM select").ends_with("near 'select' at line 1"));
 }
 
+/// Each was read twice, and what stands in it four times.
+#[test]
+fn joins_with_later_conditions_are_read_once() {
+    let mut condition = "1".to_owned();
+    for _ in 0..60 {
+        condition = format!("EXISTS (SELECT 1 FROM a JOIN b JOIN c ON {condition})");
+    }
+    parse(format!("SELECT 1 FROM a JOIN b JOIN c ON {condition}").as_bytes(), SqlMode::DEFAULT).unwrap();
+}
+
 #[test]
 fn statements_are_split() {
     let source = b"SELECT 1; ; SET @a = 'x;y' ;SELECT ?, ?;";
