@@ -121,8 +121,8 @@ pub enum Announcement {
         acks: Option<Arc<Acks>>,
     },
     /// Nothing stands between the last commit and this place in the source's log; and who is to be told of it.
-    Place { place: LogPlace, acks: Option<Arc<Acks>> },
-    /// Another stream begins.
+    Place { source: String, place: LogPlace, acks: Option<Arc<Acks>> },
+    /// A stream has ended, or another one begins: what stands behind its last place is not known.
     NoPlace,
 }
 
@@ -328,6 +328,8 @@ impl Follower {
                 break;
             }
         }
+            // Another server may have its address by now.
+            self.tell(Announcement::NoPlace);
         self.status.set_phase(Phase::Stopped, None);
     }
 
@@ -400,7 +402,7 @@ impl Follower {
         };
         let not_before = (!is_new).then(|| Instant::now() + UNSEEN_REST);
         let by_place = self.state.place.as_ref().map(|_| ByPlace { not_before, last_row: None });
-        self.watch.begin_stream(&self.state.executed, end, by_place);
+        self.watch.begin_stream(&self.state.source, &self.state.executed, end, by_place);
         self.resume_copies();
         let from = match &self.state.place {
             Some(place) => stream::From::Place(place.clone()),
@@ -554,7 +556,8 @@ impl Follower {
         let is_told = is_idle || self.run.acks.is_some();
         if is_told && self.run.open.is_none() && !self.run.group.is_changed {
             let acks = self.run.acks.clone().filter(|_| self.state.is_whole());
-            self.tell(Announcement::Place { place: self.run.place.clone(), acks });
+            let (source, place) = (self.state.source.clone(), self.run.place.clone());
+            self.tell(Announcement::Place { source, place, acks });
         }
         Ok(())
     }
