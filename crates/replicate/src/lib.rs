@@ -216,6 +216,8 @@ impl Attachment {
             can_log_cascades: false,
             logs_cascades: false,
             may_have_triggers: false,
+            folds_names: false,
+            is_in_utc: true,
             number: config.number,
             server_id: config.server_id,
             patterns: config.patterns,
