@@ -598,7 +598,10 @@ impl Follower {
 
     fn event(&mut self, event_kind: u8, began: u32, body: &[u8]) -> Result<()> {
         match event_kind {
-            kind::TABLE_MAP => self.run.map_table(body),
+            kind::TABLE_MAP => {
+                let patterns = &self.patterns;
+                self.run.map_table(body, self.flavor, |database, table| patterns.names_table(database, table))
+            }
             kind::WRITE_ROWS..=kind::DELETE_ROWS
             | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1
             | kind::PARTIAL_UPDATE_ROWS => self.row_event(event_kind, body),
@@ -649,6 +652,10 @@ impl Follower {
             Some(TableState::Copying { .. } | TableState::CatchingUp { .. }) => true,
             None => false,
         };
+        if let Some(why) = &map.unread {
+            self.set_aside_failed(name, why);
+            return Ok(Target::Aside);
+        }
         // A MySQL says at least which numbers have signs; then columns are known by their order.
         if !map.is_full && self.flavor == Flavor::MariaDb {
             return Err(ReplicateError::Refused(

@@ -112,7 +112,8 @@ impl Follower {
     pub(super) fn read_unread(&mut self, name: &TableName, table: &Arc<TableHandle>) {
         let Some(Unread { kind, map, event }) = self.run.unread.remove(name) else { return };
         let Some(key) = key_of(&table.def) else { return };
-        let codec = TableMap::read(&map).map(|map| TableCodec::new(&map, &table.def));
+        let codec =
+            TableMap::read(&map, self.flavor, |_, _| true).map(|map| TableCodec::new(&map, &table.def));
         let Ok(Ok(codec)) = codec else { return };
         let applied = Applied {
             table: table.clone(),
