@@ -44,7 +44,7 @@ const TEMPORARY: Session = (
     ],
 );
 
-const SESSIONS: [Session; 7] = [
+const SESSIONS: [Session; 6] = [
     (
         "INSERT with partitions, as a statement",
         &["SET binlog_format = STATEMENT", "INSERT INTO r.parts PARTITION (p0) VALUES (3, UUID())"],
@@ -76,10 +76,6 @@ const SESSIONS: [Session; 7] = [
             "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
             "ALTER TABLE r.other COMMENT 'c:\\', ADD n INT NOT NULL AUTO_INCREMENT UNIQUE",
         ],
-    ),
-    (
-        "the session's own values in defaults",
-        &["ALTER TABLE r.parts ADD c BIGINT DEFAULT (CONNECTION_ID()), ADD v VARCHAR(99) DEFAULT (USER())"],
     ),
     (
         "the time zone of the source's machine",
