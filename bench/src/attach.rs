@@ -6,6 +6,7 @@ mod back;
 mod channels;
 mod compare;
 pub mod demo;
+mod edges;
 mod families;
 mod freshness;
 mod pair;
@@ -60,6 +61,9 @@ pub struct Options {
     /// Others that follow the source in the rounds, on which the front's queries run as well
     #[arg(long, default_value_t = 0)]
     peers: u64,
+    /// Statements in place of rows, XA, modes and time zones of sessions, and readers that hold up copies
+    #[arg(long)]
+    edges: bool,
     /// Replay recorded queries on both while rows change: no answer differs
     #[arg(long)]
     replay: bool,
@@ -103,6 +107,9 @@ pub fn command(options: &Options) -> Result<()> {
     println!("seed {seed}");
     if options.common.rounds > 0 {
         rounds::run(options, seed)?;
+    }
+    if options.edges && !options.source.is_mariadb() {
+        edges::run(options)?;
     }
     if options.source != Source::Mysql {
         return Ok(());

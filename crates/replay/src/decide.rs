@@ -366,7 +366,7 @@ fn of_set(items: &[SetItem], facts: &StatementFacts) -> Decision {
                 (_, "sql_mode") => Setting::Variable {
                     name: name.clone(),
                     sets_clock: None,
-                    mode: value.as_ref().map_or(Some(SqlMode::DEFAULT), mode_of),
+                    mode: value.as_ref().and_then(mode_of),
                 },
                 _ => Setting::Variable { name: name.clone(), sets_clock: None, mode: None },
             },
@@ -382,13 +382,21 @@ fn of_set(items: &[SetItem], facts: &StatementFacts) -> Decision {
     Decision::Session(settings)
 }
 
-/// The flags that change how text is read.
+/// The mode that a literal names; `None` for what only the source knows: DEFAULT, expressions and numbers.
 fn mode_of(value: &Expr) -> Option<SqlMode> {
-    let ExprKind::String { value, .. } = &value.kind else { return None };
+    match &value.kind {
+        ExprKind::String { value, .. } => Some(mode_named(value)),
+        _ => None,
+    }
+}
+
+/// The flags of a value of `sql_mode` that change how text is read.
+pub fn mode_named(names: &str) -> SqlMode {
     let mut mode = SqlMode(0);
-    for flag in value.split(',') {
+    for flag in names.split(',') {
         mode = match flag.trim().to_ascii_uppercase().as_str() {
-            "ANSI" => {
+            // The others are a MariaDB's.
+            "ANSI" | "DB2" | "MAXDB" | "MSSQL" | "ORACLE" | "POSTGRESQL" => {
                 mode.with(SqlMode::ANSI_QUOTES).with(SqlMode::PIPES_AS_CONCAT).with(SqlMode::IGNORE_SPACE)
             }
             "ANSI_QUOTES" => mode.with(SqlMode::ANSI_QUOTES),
@@ -400,7 +408,7 @@ fn mode_of(value: &Expr) -> Option<SqlMode> {
             _ => mode,
         };
     }
-    Some(mode)
+    mode
 }
 
 /// The ORDER BY and LIMIT that hold of all of a query: those of the innermost parentheses around it.

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use avocet_types::expr::SqlMode;
+
+use crate::decide::mode_named;
 use crate::error::{Error, Result};
 use crate::side::{Control, Place, Side, Which};
 
@@ -26,6 +29,9 @@ const SETTINGS: [&str; 16] = [
     "sql_big_selects",
 ];
 
+/// What asks a session how it reads texts.
+pub const MODE: &str = "SELECT @@session.sql_mode";
+
 /// Two servers that can be compared.
 pub struct Servers {
     pub source: Place,
@@ -34,6 +40,8 @@ pub struct Servers {
     pub position: Option<&'static str>,
     /// For how long the copy may take to get to the source's position.
     pub patience: Duration,
+    /// How new sessions on the source read texts.
+    pub mode: SqlMode,
     /// What new sessions on Avocet are set to, so that they are as new ones on the source.
     pub base: Vec<String>,
     /// Of the source's new sessions, in case theirs cannot be expressed otherwise.
@@ -57,9 +65,17 @@ impl Servers {
         control: &Arc<Control>,
         notes: &mut Vec<String>,
     ) -> Result<Self> {
-        let mut servers =
-            Self { source, avocet, position: None, patience, base: Vec::new(), base_of_source: Vec::new() };
+        let mut servers = Self {
+            source,
+            avocet,
+            position: None,
+            patience,
+            mode: SqlMode::DEFAULT,
+            base: Vec::new(),
+            base_of_source: Vec::new(),
+        };
         let mut asker = servers.asker(control)?;
+        servers.mode = mode_named(&asker.source.value(MODE)?.unwrap_or_default());
         let version = asker.source.value("SELECT VERSION()")?.unwrap_or_default();
         let here = asker.avocet.value("SELECT VERSION()")?.unwrap_or_default();
         notes.push(format!(

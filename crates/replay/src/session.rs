@@ -18,6 +18,8 @@ struct Kept {
 pub struct Session {
     pub database: Option<String>,
     pub mode: SqlMode,
+    /// As sessions of the source begin.
+    base_mode: SqlMode,
     /// Its own `SET timestamp` is in force.
     pub has_clock: bool,
     kept: Vec<Kept>,
@@ -25,11 +27,13 @@ pub struct Session {
     has_too_many: bool,
 }
 
-impl Default for Session {
-    fn default() -> Self {
+impl Session {
+    /// A new one, on a source whose sessions begin in this mode.
+    pub fn new(mode: SqlMode) -> Self {
         Self {
             database: None,
-            mode: SqlMode::DEFAULT,
+            mode,
+            base_mode: mode,
             has_clock: false,
             kept: Vec::new(),
             left: Vec::new(),
@@ -117,7 +121,7 @@ impl Session {
 
     /// Settings are the defaults again.
     pub fn reset(&mut self) {
-        *self = Self { database: self.database.take(), ..Self::default() };
+        *self = Self { database: self.database.take(), ..Self::new(self.base_mode) };
     }
 }
 
@@ -135,7 +139,8 @@ mod tests {
 
     #[test]
     fn what_is_set_again_is_kept_once() {
-        let mut session = Session::default();
+        let base = SqlMode::DEFAULT.with(SqlMode::PIPES_AS_CONCAT);
+        let mut session = Session::new(base);
         for text in
             ["SET @a = 1", "SET sql_mode = 'ANSI_QUOTES'", "USE shop", "SET @a = 2", "SET @b = 3, @a = 4"]
         {
@@ -148,12 +153,12 @@ mod tests {
         assert_eq!(session.database.as_deref(), Some("shop"));
         assert!(session.mode.has(SqlMode::ANSI_QUOTES));
         session.reset();
-        assert_eq!((session.setup().count(), session.mode), (0, SqlMode::DEFAULT));
+        assert_eq!((session.setup().count(), session.mode), (0, base));
     }
 
     #[test]
     fn prepared_statements_have_texts_until_they_are_dropped() {
-        let mut session = Session::default();
+        let mut session = Session::new(SqlMode::DEFAULT);
         run(&mut session, "PREPARE p FROM 'SELECT 1'");
         assert_eq!(session.prepared("p"), Some("SELECT 1"));
         run(&mut session, "DEALLOCATE PREPARE p");
@@ -162,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_depends_on_unreplayed_statements_is_told() {
-        let mut session = Session::default();
+        let mut session = Session::new(SqlMode::DEFAULT);
         session.lacks(Left::Temporary("x".into()));
         let shape = |text: &str| match decide(text, SqlMode::DEFAULT, false) {
             Decision::Replay(shape) => *shape,

@@ -9,12 +9,12 @@ use avocet_types::expr::SqlMode;
 use parking_lot::Mutex;
 
 use crate::answer::Answer;
-use crate::decide::{Decision, Setting, Shape, decide};
+use crate::decide::{Decision, Setting, Shape, decide, mode_named};
 use crate::error::Result;
 use crate::judge::{self, Rules, Verdict, has_ties_beyond, judge, widened};
 use crate::log::{Action, Event};
 use crate::report::{Found, Report, Took};
-use crate::servers::{Asker, Servers};
+use crate::servers::{Asker, MODE, Servers};
 use crate::session::Session;
 use crate::side::{Control, Side, Which};
 
@@ -43,11 +43,16 @@ struct Pair {
     database: Option<String>,
 }
 
-#[derive(Default)]
 struct Live {
     session: Session,
     pair: Option<Pair>,
     used: u64,
+}
+
+impl Live {
+    fn new(mode: SqlMode) -> Self {
+        Self { session: Session::new(mode), pair: None, used: 0 }
+    }
 }
 
 pub struct Worker<'a> {
@@ -78,7 +83,8 @@ impl<'a> Worker<'a> {
             self.forget_one();
             self.shared.report.lock().sessions += 1;
         }
-        let mut live = self.sessions.remove(&event.session).unwrap_or_default();
+        let mode = self.shared.servers.mode;
+        let mut live = self.sessions.remove(&event.session).unwrap_or_else(|| Live::new(mode));
         live.used = self.now;
         if event.database.is_some() {
             live.session.database.clone_from(&event.database);
@@ -102,7 +108,7 @@ impl<'a> Worker<'a> {
     fn act(&mut self, event: &Event, live: &mut Live) -> Result<()> {
         match &event.action {
             Action::Connect(database) => {
-                *live = Live { used: live.used, ..Live::default() };
+                *live = Live { used: live.used, ..Live::new(self.shared.servers.mode) };
                 live.session.database.clone_from(database);
             }
             Action::Database(name) => live.session.database = Some(name.clone()),
@@ -210,12 +216,19 @@ impl<'a> Worker<'a> {
             return Ok(());
         }
         let only_database = settings.iter().all(|setting| matches!(setting, Setting::Database(_)));
+        let asks_mode = settings.iter().any(
+            |setting| matches!(setting, Setting::Variable { name, mode: None, .. } if name == "sql_mode"),
+        );
+        let mut mode = None;
         let is_mixed = settings.contains(&Setting::Mixed);
         if !only_database {
             let pair = self.pair(live)?;
             let (there, here) = (pair.source.run(text)?, pair.avocet.run(text)?);
             if is_mixed {
                 restore(pair)?;
+            }
+            if asks_mode && there.error.is_none() {
+                mode = pair.source.value(MODE)?.as_deref().map(mode_named);
             }
             let rules = Rules { compares_warnings: false, ..self.shared.rules.clone() };
             let verdict = judge(&there, &here, &Shape { deterministic: true, ..Shape::default() }, &rules);
@@ -233,6 +246,7 @@ impl<'a> Worker<'a> {
             self.skip("settings of sessions, which are applied to both sides");
         }
         live.session.keep(settings, text);
+        live.session.mode = mode.unwrap_or(live.session.mode);
         Ok(())
     }
 

@@ -62,7 +62,9 @@ pub fn compare(
     tables: &[TableName],
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Compared>> {
-    let mut comparison = Comparison { conn: source::connect(opts)?, status, here, stop };
+    let mut conn = source::connect(opts)?;
+    let source = source::identity(&mut conn)?;
+    let mut comparison = Comparison { conn, source, status, here, stop };
     let aside = status.snapshot().tables;
     let mut all = Vec::with_capacity(tables.len());
     for name in tables {
@@ -87,6 +89,8 @@ pub fn compare(
 
 struct Comparison<'a> {
     conn: Connection,
+    /// The server that it leads to.
+    source: String,
     status: &'a Status,
     here: &'a mut dyn Rows,
     stop: &'a dyn Fn() -> bool,
@@ -125,7 +129,7 @@ impl Comparison<'_> {
                     Err(why) => return Ok((compared, Verdict::Unknown(why))),
                 };
                 let end = source::log_end(&mut self.conn)?;
-                if !self.status.wait_visible(&end, PATIENCE, self.stop) {
+                if !self.status.wait_visible(&self.source, &end, PATIENCE, self.stop) {
                     let why = "the copy here does not reach the source's log in time";
                     return Ok((compared, Verdict::Unknown(why.into())));
                 }

@@ -24,6 +24,9 @@ pub enum ReplicateError {
     /// The transactions that come next are not in the source's logs any more.
     #[error("the source has purged transactions that are not in force here: {0}")]
     Purged(String),
+    /// A transaction of the source, with its identifier.
+    #[error("the source's transaction {0}; its tables are copied again")]
+    TooLarge(String),
     #[error("it was stopped")]
     Stopped,
 }
@@ -74,9 +77,18 @@ impl ReplicateError {
                 _ => After::Halt,
             },
             Self::Purged(_) => After::CopyAnew,
+            Self::TooLarge(_) => After::Retry,
+            Self::Sql(error) if is_busy(error) => After::Retry,
             Self::Sql(_) | Self::Refused(_) | Self::Stopped => After::Halt,
         }
     }
+}
+
+/// Somebody here holds what a definition needs: a reader of its table, or a deadlock.
+pub fn is_busy(error: &SqlError) -> bool {
+    const LOCK_WAIT_TIMEOUT: u16 = 1205;
+    const LOCK_DEADLOCK: u16 = 1213;
+    matches!(error.errno, LOCK_WAIT_TIMEOUT | LOCK_DEADLOCK)
 }
 
 /// Errors of the source by their numbers. Most pass (too many connections, a host that is blocked, quotas, offline mode, shutdown, lock
@@ -101,6 +113,16 @@ mod tests {
     fn after(code: u16) -> After {
         let error = mysql::error::MySqlError { state: "HY000".into(), message: String::new(), code };
         ReplicateError::Source(mysql::Error::MySqlError(error)).after()
+    }
+
+    #[test]
+    fn a_reader_here_is_waited_for_again() {
+        let sql = |errno| {
+            let mut error = avocet_types::error::ErrorCode::UNKNOWN_ERROR.because("x");
+            error.errno = errno;
+            ReplicateError::Sql(error).after()
+        };
+        assert_eq!((sql(1205), sql(1213), sql(1146)), (After::Retry, After::Retry, After::Halt));
     }
 
     #[test]

@@ -62,10 +62,14 @@ fn run(opts: &Opts, status: &Status, ended: &AtomicBool) {
     }
 }
 
-fn ask(conn: &mut Option<Connection>, opts: &Opts, status: &Status) -> Result<Ahead> {
-    let conn = match conn {
-        Some(conn) => conn,
-        none => none.insert(source::connect(opts)?),
+fn ask(conn: &mut Option<(Connection, String)>, opts: &Opts, status: &Status) -> Result<Ahead> {
+    let (conn, identity) = match conn {
+        Some(known) => known,
+        none => {
+            let mut conn = source::connect(opts)?;
+            let identity = source::identity(&mut conn)?;
+            none.insert((conn, identity))
+        }
     };
     // The place first: what is committed between the two is behind neither.
     let end = source::log_end(conn)?;
@@ -74,7 +78,7 @@ fn ask(conn: &mut Option<Connection>, opts: &Opts, status: &Status) -> Result<Ah
         true => Some(shown.executed.missing_of(&source::executed(conn)?)),
         false => None,
     };
-    let bytes = match status.visible_place() {
+    let bytes = match status.visible_place_of(identity) {
         Some(visible) => bytes_between(conn, &visible, &end)?,
         None => None,
     };

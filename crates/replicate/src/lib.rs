@@ -48,6 +48,7 @@ use copy::{Copies, Watch};
 use follow::{Announcement, Follower, Run, Withholdings};
 use inbox::Inbox;
 use state::State;
+use status::VisiblePlace;
 
 pub use avocet_types::gtid;
 pub use binlog::SessionOfQuery;
@@ -217,6 +218,8 @@ impl Attachment {
             can_log_cascades: false,
             logs_cascades: false,
             may_have_triggers: false,
+            folds_names: false,
+            is_in_utc: true,
             number: config.number,
             server_id: config.server_id,
             patterns: config.patterns,
@@ -241,11 +244,11 @@ impl Attachment {
                 for announcement in announced {
                     match announcement {
                         Announcement::NoPlace => status.set_visible_place(None),
-                        Announcement::Place { place, acks } => {
+                        Announcement::Place { source, place, acks } => {
                             if let Some(acks) = acks {
                                 acks.durable(&place);
                             }
-                            status.set_visible_place(Some(place));
+                            status.set_visible_place(Some(VisiblePlace { source, place }));
                         }
                         Announcement::Commit {
                             ticket,
@@ -274,7 +277,10 @@ impl Attachment {
                             status.set_tables(&state);
                             on_visible(&executed);
                             status.set_visible(executed, committed_us);
-                            status.set_visible_place(Some(place));
+                            // The first commit of a stream is before that has told any place.
+                            let source = state.source.clone();
+                            let visible = place.is_in_a_log().then_some(VisiblePlace { source, place });
+                            status.set_visible_place(visible);
                         }
                     }
                 }

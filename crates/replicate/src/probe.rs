@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use mysql::{Opts, OptsBuilder};
 use parking_lot::{Condvar, Mutex};
 
+use crate::error::ReplicateError;
 use crate::source;
 use crate::state::LogPlace;
 
@@ -24,6 +25,8 @@ pub struct Question(u64);
 /// What the source said.
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// Which server it was: another one may have taken its address.
+    pub source: Arc<str>,
     pub end: LogPlace,
     /// When it was asked: what was committed before that is before the end.
     pub asked: Instant,
@@ -37,6 +40,8 @@ struct Inner {
     answered: u64,
     answer: Option<Result<Answer, String>>,
     waiting: Vec<Waker>,
+    /// Somebody has found that the connection leads to another server than the stream.
+    is_doubted: bool,
     is_stopped: bool,
 }
 
@@ -73,6 +78,11 @@ impl Probe {
         Question(question)
     }
 
+    /// The stream is another server's than the last answer: the next question connects anew.
+    pub fn doubt(&self) {
+        self.inner.lock().is_doubted = true;
+    }
+
     /// Ready with the answer to a question, or to a later one.
     ///
     /// # Errors
@@ -99,20 +109,28 @@ impl Probe {
             .into();
         let mut conn = None;
         while let Some(question) = self.next_question() {
+            if std::mem::take(&mut self.inner.lock().is_doubted) {
+                conn = None;
+            }
             let asked = Instant::now();
-            let answer = (|| {
-                let conn = match &mut conn {
-                    Some(conn) => conn,
-                    none => none.insert(source::connect(&opts)?),
+            let answer: Result<_, ReplicateError> = (|| {
+                let (conn, source) = match &mut conn {
+                    Some(known) => known,
+                    none => {
+                        let mut conn = source::connect(&opts)?;
+                        let source: Arc<str> = source::identity(&mut conn)?.into();
+                        none.insert((conn, source))
+                    }
                 };
-                source::log_end(conn)
+                Ok((source.clone(), source::log_end(conn)?))
             })();
             if let Err(error) = &answer {
                 tracing::debug!(%error, "the source does not tell where its log ends");
                 conn = None;
             }
             let failed = answer.is_err();
-            let answer = answer.map(|end| Answer { end, asked }).map_err(|error| error.to_string());
+            let answer =
+                answer.map(|(source, end)| Answer { source, end, asked }).map_err(|error| error.to_string());
             let mut inner = self.inner.lock();
             inner.answered = question;
             inner.answer = Some(answer);

@@ -55,7 +55,7 @@ pub struct State {
 pub struct Pending {
     /// Names the transaction: its GTID, or its place.
     pub gtid: String,
-    /// Of all definitions before it.
+    /// Of what it is about, before it.
     pub before: u64,
 }
 

@@ -92,13 +92,28 @@ struct Inner {
     samples: VecDeque<(Instant, u64, u64)>,
     followed_from_start: bool,
     /// All that the source has written up to here is visible; `None` until that is known of this stream.
-    visible: Option<LogPlace>,
+    visible: Option<VisiblePlace>,
     /// How often that has moved.
     moves: u64,
     /// Tables of databases that other channels follow, and whose those are.
     others: BTreeMap<TableName, String>,
     /// Who waits for that to move.
     waiting: Vec<Waker>,
+}
+
+/// A place in the log of one server: those of another one say nothing about it, whatever its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisiblePlace {
+    /// Its identity.
+    pub source: String,
+    pub place: LogPlace,
+}
+
+impl VisiblePlace {
+    /// Whether all before a place of a server's log is visible.
+    fn reaches(&self, source: &str, place: &LogPlace) -> bool {
+        self.source == source && place.is_in_log_of(&self.place) && self.place.reaches(place)
+    }
 }
 
 /// It does not become visible until somebody mends what is wrong.
@@ -198,24 +213,34 @@ impl Status {
     }
 
     /// All that stands before this place in the source's log is visible; `None`: places of another stream say nothing any more.
-    pub fn set_visible_place(&self, place: Option<LogPlace>) {
+    pub fn set_visible_place(&self, visible: Option<VisiblePlace>) {
         let mut inner = self.inner.lock();
-        inner.moves += u64::from(place.is_some() && place != inner.visible);
-        inner.visible = place;
+        inner.moves += u64::from(visible.is_some() && visible != inner.visible);
+        inner.visible = visible;
         inner.waiting.drain(..).for_each(Waker::wake);
         self.moved.notify_all();
     }
 
-    /// Ready when all before this place in the source's log is visible.
+    /// Whether what is visible is of another server than this.
+    pub fn is_of_other(&self, source: &str) -> bool {
+        self.inner.lock().visible.as_ref().is_some_and(|visible| visible.source != source)
+    }
+
+    /// Ready when all before this place in the log of that server is visible.
     ///
     /// # Errors
     /// If it will not be, as things are.
-    pub fn poll_visible(&self, place: &LogPlace, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    pub fn poll_visible(
+        &self,
+        source: &str,
+        place: &LogPlace,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Broken>> {
         let mut inner = self.inner.lock();
         if let Some(broken) = inner.broken() {
             return Poll::Ready(Err(broken));
         }
-        if inner.visible.as_ref().is_some_and(|visible| visible.reaches(place)) {
+        if inner.visible.as_ref().is_some_and(|visible| visible.reaches(source, place)) {
             return Poll::Ready(Ok(()));
         }
         if !inner.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
@@ -225,10 +250,16 @@ impl Status {
     }
 
     /// As [`Self::poll_visible`], for whoever blocks; false if the time was too short, it is broken, or `stop` says so.
-    pub fn wait_visible(&self, place: &LogPlace, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+    pub fn wait_visible(
+        &self,
+        source: &str,
+        place: &LogPlace,
+        at_most: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> bool {
         let begin = Instant::now();
         let mut inner = self.inner.lock();
-        while !inner.visible.as_ref().is_some_and(|visible| visible.reaches(place)) {
+        while !inner.visible.as_ref().is_some_and(|visible| visible.reaches(source, place)) {
             let left = at_most.saturating_sub(begin.elapsed());
             if left.is_zero() || inner.broken().is_some() || stop() {
                 return false;
@@ -253,7 +284,7 @@ impl Status {
             if !place.is_in_a_log() || inner.broken().is_some() {
                 return None;
             }
-            if let Some(visible) = &inner.visible {
+            if let Some(VisiblePlace { place: visible, .. }) = &inner.visible {
                 if !place.is_in_log_of(visible) {
                     return None;
                 }
@@ -340,7 +371,13 @@ impl Status {
 
     /// All that stands before this place in the source's log is visible.
     pub fn visible_place(&self) -> Option<LogPlace> {
-        self.inner.lock().visible.clone()
+        self.inner.lock().visible.as_ref().map(|visible| visible.place.clone())
+    }
+
+    /// As [`Self::visible_place`], if the source is this server.
+    pub fn visible_place_of(&self, source: &str) -> Option<LogPlace> {
+        let inner = self.inner.lock();
+        inner.visible.as_ref().filter(|visible| visible.source == source).map(|visible| visible.place.clone())
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -423,6 +460,10 @@ impl Status {
 mod tests {
     use super::*;
 
+    fn of(source: &str, place: LogPlace) -> VisiblePlace {
+        VisiblePlace { source: source.into(), place }
+    }
+
     #[test]
     fn a_wait_for_a_place_ends_as_source_pos_wait_does() {
         let status = Status::default();
@@ -431,7 +472,7 @@ mod tests {
             |file, offset| status.wait_place(&place(file, offset), Duration::from_millis(1), &|| false);
         assert_eq!(wait("log", 4), None, "no file of a log");
         assert_eq!(wait("log.000001", 4), Some(Err(Late)), "nothing is known yet");
-        status.set_visible_place(Some(place("log.000002", 100)));
+        status.set_visible_place(Some(of("a", place("log.000002", 100))));
         assert_eq!(wait("log.000001", 900), Some(Ok(0)));
         assert_eq!(wait("log.2", 100), Some(Ok(0)), "numbers are compared");
         assert_eq!(wait("log.000002", 101), Some(Err(Late)));
@@ -442,7 +483,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| status.wait_place(&place("log.000003", 4), Duration::MAX, &|| false));
             while !waiter.is_finished() {
-                status.set_visible_place(Some(place("log.000003", 4)));
+                status.set_visible_place(Some(of("a", place("log.000003", 4))));
             }
             // It is seen to move, or has moved before the wait began.
             assert!(matches!(waiter.join(), Ok(Some(Ok(0 | 1)))));
@@ -456,9 +497,17 @@ mod tests {
         let status = Status::default();
         let place = |file: &str, offset| LogPlace { file: file.into(), offset };
         let mut cx = Context::from_waker(Waker::noop());
-        let mut poll = |file, offset| status.poll_visible(&place(file, offset), &mut cx);
-        assert!(poll("log.000001", 4).is_pending());
-        status.set_visible_place(Some(place("log.000002", 100)));
+        let mut poll_of = |source, file, offset| status.poll_visible(source, &place(file, offset), &mut cx);
+        assert!(poll_of("a", "log.000001", 4).is_pending());
+        status.set_visible_place(Some(of("a", place("log.000002", 100))));
+        // Another server at the same address, and another log of the same server.
+        assert!(poll_of("b", "log.000001", 4).is_pending());
+        assert!(poll_of("a", "other.000001", 4).is_pending());
+        assert!(status.is_of_other("b") && !status.is_of_other("a"));
+        assert!(!status.wait_visible("b", &place("log.000001", 4), Duration::ZERO, &|| false));
+        assert!(status.wait_visible("a", &place("log.000001", 4), Duration::ZERO, &|| false));
+        assert_eq!(status.visible_place_of("b"), None);
+        let mut poll = |file, offset| poll_of("a", file, offset);
         assert_eq!(poll("log.000001", 900), Poll::Ready(Ok(())));
         assert_eq!(poll("log.000002", 100), Poll::Ready(Ok(())));
         assert!(poll("log.000002", 101).is_pending());

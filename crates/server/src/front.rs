@@ -81,6 +81,8 @@ impl fmt::Display for Late {
 /// Where the source's log ends.
 #[derive(Clone, Debug)]
 pub struct LogEnd {
+    /// Which server it is, as [`Source::uuid`] says it.
+    pub source: String,
     pub file: String,
     pub offset: u64,
     /// What was committed before that moment is before the end.

@@ -60,6 +60,16 @@ impl FrontSource {
     }
 
     async fn ask(&self) -> Result<Answer, Late> {
+        let answer = self.ask_once().await?;
+        if !self.status.is_of_other(&answer.source) {
+            return Ok(answer);
+        }
+        // Another server has the source's address: the stream or the connection of the probe still leads to the one before.
+        self.probe.doubt();
+        self.ask_once().await
+    }
+
+    async fn ask_once(&self) -> Result<Answer, Late> {
         let question = self.probe.ask();
         poll_fn(|cx| self.probe.poll_answer(question, cx)).await.map_err(Late::SourceGone)
     }
@@ -67,7 +77,7 @@ impl FrontSource {
     /// Waits until all is visible that the source has committed by now.
     async fn catch_up(&self) -> Result<(), Late> {
         let answer = self.ask().await?;
-        let visible = poll_fn(|cx| self.status.poll_visible(&answer.end, cx)).await;
+        let visible = poll_fn(|cx| self.status.poll_visible(&answer.source, &answer.end, cx)).await;
         visible.map_err(|broken| Late::Broken(broken.0))?;
         let mut fresh = self.fresh_as_of.lock();
         *fresh = (*fresh).max(Some(answer.asked));
@@ -94,8 +104,8 @@ impl Source for FrontSource {
 
     fn end(&self) -> AskedEnd<'_> {
         Box::pin(async {
-            let Answer { end, asked } = self.ask().await?;
-            Ok(LogEnd { file: end.file, offset: end.offset, asked })
+            let Answer { source, end, asked } = self.ask().await?;
+            Ok(LogEnd { source: source.to_string(), file: end.file, offset: end.offset, asked })
         })
     }
 

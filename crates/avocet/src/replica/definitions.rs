@@ -1,5 +1,7 @@
 //! Definitions of a source as SQL here.
 
+use std::time::Duration;
+
 use avocet_replicate::{Definitions, SessionOfQuery};
 use avocet_session::Database;
 use avocet_types::Collation;
@@ -11,16 +13,23 @@ pub struct SqlDefinitions {
 }
 
 impl Definitions for SqlDefinitions {
-    fn run(&mut self, default: Option<&str>, like: &SessionOfQuery, sql: &str) -> Result<(), SqlError> {
+    fn run(
+        &mut self,
+        default: Option<&str>,
+        like: &SessionOfQuery,
+        sql: &str,
+        lock_wait: Duration,
+    ) -> Result<(), SqlError> {
         let mut connection = self.database.connect_to_apply()?;
         let mut settings = vec![
             "foreign_key_checks = 0".to_owned(),
             "unique_checks = 0".to_owned(),
+            format!("lock_wait_timeout = {}", lock_wait.as_secs().max(1)),
             format!("sql_mode = '{}'", like.sql_mode_names()),
         ];
-        if let Some(zone) = &like.time_zone {
-            settings.push(format!("time_zone = '{}'", zone.replace('\'', "''")));
-        }
+        // Definitions of copies are said in UTC, and so are those whose zone does not matter.
+        let zone = like.time_zone.as_deref().filter(|zone| !zone.eq_ignore_ascii_case("SYSTEM"));
+        settings.push(format!("time_zone = '{}'", zone.unwrap_or("+00:00").replace('\'', "''")));
         if let Some([_, connection, server]) = like.collations {
             settings.push(format!("collation_connection = {}", Collation(connection).name()));
             settings.push(format!("collation_server = {}", Collation(server).name()));

@@ -20,6 +20,7 @@ mod rows;
 mod table_map;
 mod transaction;
 
+pub use bytes::Bytes;
 pub use codec::{ReadError, TableCodec};
 pub use compressed::decompressed;
 pub use payload::each_event;
@@ -34,11 +35,14 @@ pub mod kind {
     pub const STOP: u8 = 3;
     pub const ROTATE: u8 = 4;
     pub const INTVAR: u8 = 5;
+    pub const APPEND_BLOCK: u8 = 9;
+    pub const DELETE_FILE: u8 = 11;
     pub const RAND: u8 = 13;
     pub const USER_VAR: u8 = 14;
     pub const FORMAT_DESCRIPTION: u8 = 15;
     pub const XID: u8 = 16;
     pub const BEGIN_LOAD_QUERY: u8 = 17;
+    pub const EXECUTE_LOAD_QUERY: u8 = 18;
     pub const TABLE_MAP: u8 = 19;
     pub const WRITE_ROWS_V1: u8 = 23;
     pub const UPDATE_ROWS_V1: u8 = 24;

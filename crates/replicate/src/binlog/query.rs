@@ -91,11 +91,24 @@ impl SessionOfQuery {
 impl Query {
     /// Of an event whose header has this time, in seconds.
     pub fn read(event: &[u8], began: u32) -> Result<Self> {
+        Self::read_behind(event, began, 0)
+    }
+
+    /// Of an EXECUTE_LOAD_QUERY event: LOAD DATA, whose rows stand in events before it.
+    pub fn read_load(event: &[u8], began: u32) -> Result<Self> {
+        /// The file's number, where its name stands in the text, and what becomes of duplicates.
+        const FILE: usize = 4 + 4 + 4 + 1;
+        Self::read_behind(event, began, FILE)
+    }
+
+    /// `more`: bytes of the fixed part that only this kind of event has.
+    fn read_behind(event: &[u8], began: u32, more: usize) -> Result<Self> {
         let mut bytes = Bytes::new(event, "a QUERY event");
         bytes.take(8)?;
         let database = usize::from(bytes.u8()?);
         let error = bytes.u16()?;
         let variables = usize::from(bytes.u16()?);
+        bytes.take(more)?;
         let variables = bytes.take(variables)?;
         let database = String::from_utf8_lossy(bytes.take(database)?).into_owned();
         bytes.u8()?;

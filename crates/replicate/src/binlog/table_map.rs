@@ -3,6 +3,7 @@
 
 use super::bytes::{Bytes, bit};
 use crate::error::{ReplicateError, Result};
+use crate::source::Flavor;
 
 /// MySQL's numbers of column types, as they stand in binary logs.
 pub mod column {
@@ -24,6 +25,9 @@ pub mod column {
     pub const NEWDECIMAL: u8 = 246;
     pub const ENUM: u8 = 247;
     pub const SET: u8 = 248;
+    /// MariaDB's.
+    pub const BLOB_COMPRESSED: u8 = 140;
+    pub const VARCHAR_COMPRESSED: u8 = 141;
     pub const BLOB: u8 = 252;
     pub const VAR_STRING: u8 = 253;
     pub const STRING: u8 = 254;
@@ -41,6 +45,8 @@ pub struct TableMap {
     pub primary_key: Option<Vec<(usize, u64)>>,
     /// Names, members and keys are there: `binlog_row_metadata` was FULL.
     pub is_full: bool,
+    /// Why what the log says of the columns cannot be told.
+    pub unread: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,8 +65,14 @@ pub struct MappedColumn {
 }
 
 impl MappedColumn {
-    pub fn is_character(&self) -> bool {
-        matches!(self.ty, column::VARCHAR | column::VAR_STRING | column::STRING | 249..=column::BLOB)
+    /// Whether the log has a collation of it among those of characters. A MariaDB gives one to geometries, too.
+    fn is_character(&self, flavor: Flavor) -> bool {
+        use column::*;
+        match self.ty {
+            VARCHAR | VAR_STRING | STRING | 249..=BLOB => true,
+            GEOMETRY | BLOB_COMPRESSED | VARCHAR_COMPRESSED => flavor == Flavor::MariaDb,
+            _ => false,
+        }
     }
 
     fn is_coded(&self) -> bool {
@@ -81,11 +93,15 @@ fn name(bytes: &mut Bytes<'_>) -> Result<String> {
 }
 
 impl TableMap {
-    pub fn read(event: &[u8]) -> Result<Self> {
+    /// Of a source's log. `wants`: whether anybody here wants a table; of others nothing is read but their names.
+    pub fn read(event: &[u8], flavor: Flavor, wants: impl Fn(&str, &str) -> bool) -> Result<Self> {
         let mut bytes = Bytes::new(event, "a TABLE_MAP event");
         let table_id = bytes.little(6)?;
         bytes.u16()?;
         let (database, table) = (name(&mut bytes)?, name(&mut bytes)?);
+        if !wants(&database, &table) {
+            return Ok(Self { table_id, database, table, ..Self::default() });
+        }
         let count = bytes.packed_len()?;
         let types = bytes.take(count)?;
         let mut meta = Bytes::new(bytes.packed_bytes()?, "the columns of a TABLE_MAP event");
@@ -96,15 +112,19 @@ impl TableMap {
         });
         let columns = columns.collect::<Result<_>>()?;
         let mut map = Self { table_id, database, table, columns, ..Self::default() };
+        // The event is whole. What does not fit its columns is about this table alone.
         while !bytes.is_empty() {
             let field = bytes.u8()?;
             let value = Bytes::new(bytes.packed_bytes()?, "metadata of a TABLE_MAP event");
-            map.optional(field, value)?;
+            if let Err(error) = map.optional(field, value, flavor) {
+                map.unread = Some(error.to_string());
+                break;
+            }
         }
         Ok(map)
     }
 
-    fn optional(&mut self, field: u8, mut value: Bytes<'_>) -> Result<()> {
+    fn optional(&mut self, field: u8, mut value: Bytes<'_>, flavor: Flavor) -> Result<()> {
         match field {
             1 => {
                 let bits = value.rest();
@@ -113,8 +133,8 @@ impl TableMap {
                     column.unsigned = bits.get(at / 8).is_some_and(|byte| byte & (0x80 >> (at % 8)) != 0);
                 }
             }
-            2 => default_collations(self.columns.iter_mut().filter(|c| c.is_character()), &mut value)?,
-            3 => collations(self.columns.iter_mut().filter(|c| c.is_character()), &mut value)?,
+            2 => default_collations(self.columns.iter_mut().filter(|c| c.is_character(flavor)), &mut value)?,
+            3 => collations(self.columns.iter_mut().filter(|c| c.is_character(flavor)), &mut value)?,
             10 => default_collations(self.columns.iter_mut().filter(|c| c.is_coded()), &mut value)?,
             11 => collations(self.columns.iter_mut().filter(|c| c.is_coded()), &mut value)?,
             4 => {
@@ -160,7 +180,8 @@ fn read_meta(ty: u8, meta: &mut Bytes<'_>) -> Result<(u8, u16)> {
         FLOAT | DOUBLE | TIMESTAMP2 | DATETIME2 | TIME2 | JSON | 249..=BLOB | GEOMETRY | VECTOR => {
             (ty, meta.u8()?.into())
         }
-        VARCHAR => (ty, meta.u16()?),
+        BLOB_COMPRESSED => (ty, meta.u8()?.into()),
+        VARCHAR | VARCHAR_COMPRESSED => (ty, meta.u16()?),
         BIT => {
             let (bits, whole) = (meta.u8()?, meta.u8()?);
             (ty, u16::from(whole) * 8 + u16::from(bits))
@@ -200,4 +221,57 @@ fn collations<'c>(columns: impl Iterator<Item = &'c mut MappedColumn>, value: &m
         column.collation = Some(value.packed()? as u16);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A TABLE_MAP of `d.t` with these types, their metadata and optional fields.
+    fn event(types: &[u8], meta: &[u8], optional: &[u8]) -> Vec<u8> {
+        let mut event = vec![7, 0, 0, 0, 0, 0, 1, 0];
+        event.extend_from_slice(b"\x01d\0\x01t\0");
+        event.push(types.len() as u8);
+        event.extend_from_slice(types);
+        event.push(meta.len() as u8);
+        event.extend_from_slice(meta);
+        event.push(0xff);
+        event.extend_from_slice(optional);
+        event
+    }
+
+    fn collations(map: &TableMap) -> Vec<Option<u16>> {
+        map.columns.iter().map(|column| column.collation).collect()
+    }
+
+    /// Of a MariaDB: INT, VARCHAR(9), VARCHAR(9), POINT, whose default is that of the texts, and the geometry's is binary.
+    #[test]
+    fn geometries_of_a_mariadb_have_collations() {
+        use column::*;
+        let types = [LONG, VARCHAR, VARCHAR, GEOMETRY];
+        let event = event(&types, &[9, 0, 9, 0, 4], &[2, 3, 8, 2, 63]);
+        let map = TableMap::read(&event, Flavor::MariaDb, |_, _| true).expect("a map");
+        assert_eq!(map.unread, None);
+        assert_eq!(collations(&map), [None, Some(8), Some(8), Some(63)]);
+        // A MySQL does not count them: such a field is not of these columns. The stream goes on all the same.
+        let map = TableMap::read(&event, Flavor::MySql, |_, _| true).expect("a map");
+        assert!(map.unread.is_some());
+    }
+
+    #[test]
+    fn compressed_columns_of_a_mariadb_are_read_over() {
+        use column::*;
+        let types = [BLOB_COMPRESSED, VARCHAR_COMPRESSED, VARCHAR];
+        let event = event(&types, &[2, 10, 0, 9, 0], &[3, 3, 63, 8, 33]);
+        let map = TableMap::read(&event, Flavor::MariaDb, |_, _| true).expect("a map");
+        assert_eq!((map.columns[2].meta, collations(&map)), (9, vec![Some(63), Some(8), Some(33)]));
+    }
+
+    #[test]
+    fn of_tables_that_nobody_wants_the_name_is_read() {
+        let event = event(&[column::VARCHAR], &[], &[2, 9]);
+        assert!(TableMap::read(&event, Flavor::MySql, |_, _| true).is_err());
+        let map = TableMap::read(&event, Flavor::MySql, |database, table| (database, table) != ("d", "t"));
+        assert_eq!(map.expect("a map").table, "t");
+    }
 }

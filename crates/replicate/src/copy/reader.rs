@@ -165,11 +165,21 @@ impl Shared {
         self.inbox.push_copy(message).map_err(|Closed| ReplicateError::Stopped)
     }
 
-    fn copy(&self, conn: &mut Option<Connection>, job: &mut Job) -> Result<()> {
-        let conn = match conn {
-            Some(conn) => conn,
-            None => conn.insert(source::connect(&self.opts)?),
+    fn copy(&self, conn: &mut Option<(Connection, String)>, job: &mut Job) -> Result<()> {
+        let (conn, identity) = match conn {
+            Some(known) => known,
+            none => {
+                let mut conn = source::connect(&self.opts)?;
+                let identity = source::identity(&mut conn)?;
+                none.insert((conn, identity))
+            }
         };
+        // With another stream its copies begin anew.
+        if !self.watch.is_stream_of(identity) {
+            return Err(ReplicateError::damaged(format!(
+                "the source's address leads to another server ({identity}) than the stream's"
+            )));
+        }
         if job.resume.is_none() {
             let definition = source::definition(conn, &job.name)?;
             let text = definition.as_ref().map(|definition| definition.text.clone());

@@ -27,6 +27,8 @@ pub struct ChunkMark(u64);
 #[derive(Default)]
 pub struct Watch {
     tables: Mutex<HashMap<TableName, Deleted>>,
+    /// Whose stream it is.
+    source: Mutex<String>,
     received: Mutex<Received>,
     /// Of a source without GTIDs, by table: the row that the stream changed last.
     last_rows: Mutex<HashMap<TableName, LastRow>>,
@@ -109,9 +111,15 @@ struct Deleted {
 }
 
 impl Watch {
-    /// The stream begins behind these, which the source's log has before this place.
-    pub fn begin_stream(&self, executed: &GtidSet, place: LogPlace, by_place: Option<ByPlace>) {
+    /// The stream of this server begins behind these, which the source's log has before this place.
+    pub fn begin_stream(&self, source: &str, executed: &GtidSet, place: LogPlace, by_place: Option<ByPlace>) {
+        *self.source.lock() = source.to_owned();
         *self.received.lock() = Received { executed: executed.clone(), place, by_place };
+    }
+
+    /// Whether the stream is this server's: what another one shows may be before or behind it.
+    pub fn is_stream_of(&self, source: &str) -> bool {
+        *self.source.lock() == source
     }
 
     /// The stream has changed a row of a table of a source without GTIDs that is copied, or is to be.
@@ -225,7 +233,8 @@ mod tests {
         let watch = Watch::default();
         let name = TableName { database: "d".into(), table: "t".into() };
         let last_row = |watch: &Watch| watch.begin(&name).1.by_place.and_then(|by_place| by_place.last_row);
-        watch.begin_stream(&GtidSet::default(), LogPlace::default(), Some(ByPlace::default()));
+        watch.begin_stream("a", &GtidSet::default(), LogPlace::default(), Some(ByPlace::default()));
+        assert!(watch.is_stream_of("a") && !watch.is_stream_of("b"));
         assert!(last_row(&watch).is_none());
         watch.changed(&name, vec![Value::Int(1)]);
         let first = last_row(&watch).expect("a row");

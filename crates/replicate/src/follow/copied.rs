@@ -10,13 +10,14 @@ use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
 use avocet_engine::{Engine, EngineError, TableHandle, Txn};
 use avocet_types::arrow_map::ColumnBuilder;
+use avocet_types::error::SqlError;
 use avocet_types::{ColumnDef, Datum, Value, datum_at};
 
 use super::cascades::Parents;
-use super::{COPY_REST, Follower};
+use super::{CLEARING_WAIT, COPY_REST, Follower, Setback};
 use crate::binlog::SessionOfQuery;
 use crate::copy::{FromCopy, Since, What, WithParent, key_of};
-use crate::error::{After, ReplicateError, Result};
+use crate::error::{After, ReplicateError, Result, is_busy};
 use crate::source::{Definition, quoted};
 use crate::state::{TableName, TableState};
 
@@ -80,18 +81,14 @@ impl Follower {
                     self.set_aside(&name, "its copy is gone");
                     return Ok(());
                 };
-                match since.is_empty() {
-                    true => self.store(&table, &batch)?,
-                    false => match sorted(&table, &batch, &since)? {
-                        Some(sorted) => {
-                            self.store(&table, &sorted.as_they_are)?;
-                            self.store_orphans(&table, &sorted.orphans)?;
-                        }
-                        None => {
-                            self.set_aside(&name, "rows of it went with their parents, and perhaps others with them, while it was copied");
-                            return Ok(());
-                        }
-                    },
+                match self.store_chunk(&table, &batch, &since) {
+                    Ok(Stored::All) => {}
+                    Ok(Stored::Not) => {
+                        self.set_aside(&name, "rows of it went with their parents, and perhaps others with them, while it was copied");
+                        return Ok(());
+                    }
+                    Err(Setback::Table(why) | Setback::TooLarge(why)) => return self.is_unfit(&name, &why),
+                    Err(Setback::Error(error)) => return Err(error),
                 }
                 if let Some(TableState::Copying { after, .. }) = self.state.tables.get_mut(&name) {
                     *after = Some(last);
@@ -113,24 +110,46 @@ impl Follower {
                         self.run.resting.insert(name.clone(), Instant::now() + COPY_REST);
                         self.resume_copies();
                     }
-                    _ => self.set_aside(&name, &error.to_string()),
+                    _ => {
+                        let times = self.set_aside_failed(&name, &error.to_string());
+                        if times >= MOST_FAILURES && is_about_table(&error) {
+                            self.refuse(&name, &format!("it cannot be read: {error}"));
+                            self.publish()?;
+                        }
+                    }
                 }
                 Ok(())
             }
-            What::Unfit(why) => {
-                self.refuse(&name, &why);
-                self.publish()?;
-                // Its definition stays, so that statements are told why it cannot be used.
-                let truncate = format!("TRUNCATE TABLE {}.{}", quoted(&name.database), quoted(&name.table));
-                Ok(self.definitions.run(None, &SessionOfQuery::default(), &truncate)?)
-            }
+            What::Unfit(why) => self.is_unfit(&name, &why),
         }
+    }
+
+    /// A table has rows that cannot be here.
+    fn is_unfit(&mut self, name: &TableName, why: &str) -> Result<()> {
+        self.refuse(name, why);
+        self.publish()?;
+        // Its definition stays, so that statements are told why it cannot be used.
+        let truncate = format!("TRUNCATE TABLE {}.{}", quoted(&name.database), quoted(&name.table));
+        let done = self.definitions.run(None, &SessionOfQuery::default(), &truncate, CLEARING_WAIT);
+        if let Err(error) = done {
+            // They take room, and nobody sees them.
+            tracing::warn!(table = %name, error = error.message, "its rows were not deleted");
+        }
+        Ok(())
     }
 
     /// Makes a table anew, without rows; `None` if none are to be copied.
     fn make(&mut self, name: &TableName, definition: Option<Definition>) -> Result<Option<Arc<TableHandle>>> {
         self.publish()?;
-        self.drop_copy(name)?;
+        if let Err(error) = self.drop_copy(name)? {
+            match is_busy(&error) {
+                true => {
+                    self.set_aside_failed(name, "a transaction that has read it here is open");
+                }
+                false => self.refuse(name, &error.message),
+            }
+            return Ok(None);
+        }
         let Some(definition) = definition else {
             // It is not at the source any more; the stream will say so, too.
             self.state.tables.remove(name);
@@ -143,18 +162,22 @@ impl Follower {
         }
         let session = SessionOfQuery::default();
         if self.engine.catalog().database(&name.database).is_none() {
-            self.definitions.run(None, &session, &definition.database)?;
+            if let Err(error) = self.definitions.run(None, &session, &definition.database, CLEARING_WAIT) {
+                self.refuse(name, &format!("its database cannot be made: {}", error.message));
+                return Ok(None);
+            }
         }
-        let created = self.definitions.run(Some(&name.database), &session, &definition.text);
+        let database = Some(name.database.as_str());
+        let created = self.definitions.run(database, &session, &definition.text, CLEARING_WAIT);
         let created = match (created, without_partitions(&definition.text)) {
-            (Err(_), Some(text)) => self.definitions.run(Some(&name.database), &session, &text),
+            (Err(_), Some(text)) => self.definitions.run(database, &session, &text, CLEARING_WAIT),
             (created, _) => created,
         };
         if let Err(error) = created {
             let are_tables_awaited = self.state.tables.iter().any(|(other, state)| {
                 other != name && matches!(state, TableState::Waiting { .. } | TableState::Copying { .. })
             });
-            match definition.is_view && are_tables_awaited {
+            match definition.is_view && are_tables_awaited || is_busy(&error) {
                 true => self.set_aside(name, &error.message),
                 false => self.refuse(name, &error.message),
             }
@@ -171,7 +194,9 @@ impl Follower {
             return Ok(None);
         };
         if key_of(&table.def).is_none() {
-            self.drop_copy(name)?;
+            if let Err(error) = self.drop_copy(name)? {
+                tracing::warn!(table = %name, error = error.message, "it was not dropped");
+            }
             self.refuse(name, "it has no key here");
             return Ok(None);
         }
@@ -193,21 +218,40 @@ impl Follower {
         Ok(Some(table))
     }
 
-    pub(super) fn drop_copy(&mut self, name: &TableName) -> Result<()> {
+    /// The inner error is of the definition.
+    fn drop_copy(&mut self, name: &TableName) -> Result<Result<(), SqlError>> {
         let catalog = self.engine.catalog();
         if catalog.database(&name.database).is_none() {
-            return Ok(());
+            return Ok(Ok(()));
         }
         let session = SessionOfQuery::default();
         let kind = if catalog.view(&name.database, &name.table).is_some() { "VIEW" } else { "TABLE" };
         let name = format!("{}.{}", quoted(&name.database), quoted(&name.table));
         self.publish()?;
-        self.definitions.run(None, &session, &format!("DROP {kind} IF EXISTS {name}"))?;
-        Ok(())
+        Ok(self.definitions.run(None, &session, &format!("DROP {kind} IF EXISTS {name}"), CLEARING_WAIT))
+    }
+
+    /// Stores what remains of a chunk after what has happened since it began.
+    fn store_chunk(
+        &mut self,
+        table: &Arc<TableHandle>,
+        batch: &RecordBatch,
+        since: &Since,
+    ) -> Result<Stored, Setback> {
+        // What is taken back with a chunk is nothing of the stream's.
+        self.publish()?;
+        if since.is_empty() {
+            self.store(table, batch)?;
+            return Ok(Stored::All);
+        }
+        let Some(sorted) = sorted(table, batch, since)? else { return Ok(Stored::Not) };
+        self.store(table, &sorted.as_they_are)?;
+        self.store_orphans(table, &sorted.orphans)?;
+        Ok(Stored::All)
     }
 
     /// Stores rows of a chunk, less those that the stream has put here.
-    fn store(&mut self, table: &Arc<TableHandle>, batch: &RecordBatch) -> Result<()> {
+    fn store(&mut self, table: &Arc<TableHandle>, batch: &RecordBatch) -> Result<(), Setback> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
@@ -219,20 +263,27 @@ impl Follower {
         match stored {
             Ok(_) => return Ok(()),
             Err(EngineError::DuplicateKey { .. }) => txn.rollback_statement(mark),
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                txn.rollback_statement(mark);
+                return Err(error.into());
+            }
         }
+        let mark = txn.mark();
         let columns = &table.def.columns;
         for row in 0..batch.num_rows() {
             let values = columns.iter().zip(batch.columns());
             let values: Vec<Datum<'_>> =
                 values.map(|(column, array)| datum_at(array.as_ref(), row, &column.ty)).collect();
-            store_row(txn, table, &values)?;
+            if let Err(error) = store_row(txn, table, &values) {
+                txn.rollback_statement(mark);
+                return Err(error.into());
+            }
         }
         Ok(())
     }
 
     /// Stores rows of a chunk that have lost their parents, in their own columns.
-    fn store_orphans(&mut self, table: &Arc<TableHandle>, rows: &[Vec<Value>]) -> Result<()> {
+    fn store_orphans(&mut self, table: &Arc<TableHandle>, rows: &[Vec<Value>]) -> Result<(), Setback> {
         let engine = self.engine.clone();
         for row in rows {
             let hidden = engine.hidden_values(table, row)?;
@@ -245,11 +296,28 @@ impl Follower {
 }
 
 /// A row that is here already is newer.
-fn store_row(txn: &mut Txn, table: &Arc<TableHandle>, row: &[Datum<'_>]) -> Result<()> {
+fn store_row(txn: &mut Txn, table: &Arc<TableHandle>, row: &[Datum<'_>]) -> Result<(), EngineError> {
     match txn.insert(table, row) {
         Ok(_) | Err(EngineError::DuplicateKey { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
+}
+
+/// What became of a chunk.
+enum Stored {
+    All,
+    /// It cannot be told what has become of its rows since.
+    Not,
+}
+
+/// So often a table cannot be read before it is left out.
+const MOST_FAILURES: u32 = 6;
+
+/// Whether the source refuses one table, and not the account.
+fn is_about_table(error: &ReplicateError) -> bool {
+    /// Privileges of the table or its columns.
+    const DENIED: [u16; 2] = [1142, 1143];
+    matches!(error, ReplicateError::Source(mysql::Error::MySqlError(error)) if DENIED.contains(&error.code))
 }
 
 /// A chunk with the columns that only indexes have.

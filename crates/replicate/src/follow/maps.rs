@@ -3,6 +3,7 @@
 use super::{Mapped, Run};
 use crate::binlog::TableMap;
 use crate::error::Result;
+use crate::source::Flavor;
 use crate::state::TableName;
 
 /// Of more, those of transactions before are forgotten.
@@ -10,8 +11,13 @@ const MOST: usize = 4096;
 
 impl Run {
     /// Takes up a map. The same one as before leaves what is known of its table.
-    pub(super) fn map_table(&mut self, body: &[u8]) -> Result<()> {
-        let map = TableMap::read(body)?;
+    pub(super) fn map_table(
+        &mut self,
+        body: &[u8],
+        flavor: Flavor,
+        wants: impl Fn(&str, &str) -> bool,
+    ) -> Result<()> {
+        let map = TableMap::read(body, flavor, wants)?;
         if self.maps.get(&map.table_id).is_some_and(|known| known.body == body) {
             return Ok(());
         }
@@ -41,17 +47,21 @@ mod tests {
         body
     }
 
+    fn read(run: &mut Run, id: u64) {
+        run.map_table(&map(id), Flavor::MySql, |_, _| true).expect("a map");
+    }
+
     #[test]
     fn maps_of_one_transaction_are_kept_however_many_there_are() {
         let mut run = Run::default();
         for id in 0..MOST as u64 + 10 {
-            run.map_table(&map(id)).expect("a map");
+            read(&mut run, id);
         }
         // The next transaction begins.
         assert!(run.maps.contains_key(&0) && run.maps.len() == MOST + 10);
         run.forget_maps();
         assert!(run.maps.is_empty());
-        run.map_table(&map(7)).expect("a map");
+        read(&mut run, 7);
         run.forget_maps();
         assert!(run.maps.contains_key(&7));
     }

@@ -19,15 +19,19 @@ mod acks;
 mod cascades;
 mod copied;
 mod maps;
+mod names;
 mod rows;
 mod statements;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod unlogged;
 mod words;
+mod zone;
 
 pub use rows::has_text_of;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -38,7 +42,7 @@ use mysql::Opts;
 use parking_lot::Mutex;
 
 use self::cascades::Family;
-use crate::binlog::{Begins, SessionOfQuery, Shape, TableCodec, TableMap, kind};
+use crate::binlog::{Begins, Query, SessionOfQuery, Shape, TableCodec, TableMap, kind};
 use crate::copy::{ByPlace, Copies, Resume, Watch, key_of};
 use crate::error::{After, ReplicateError, Result};
 use crate::gtid::{Gtid, GtidSet};
@@ -64,13 +68,28 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 const CALM: Duration = Duration::from_secs(10);
 /// A table whose copy failed rests for so long.
 const COPY_REST: Duration = Duration::from_secs(1);
+/// A table whose copies fail again and again rests for so long at most.
+const LONGEST_REST: u32 = 32;
+/// Failures after such a time begin with the shortest rest again.
+const FAILURES_FORGOTTEN: Duration = Duration::from_secs(600);
+/// How long readers of a table are waited for by definitions of the source, whose alternative is another copy.
+const DEFINITION_WAIT: Duration = Duration::from_secs(30);
+/// And by what clears a table for its copy, which can be done later.
+const CLEARING_WAIT: Duration = Duration::from_secs(1);
 /// Of a source without GTIDs: a transaction that was sent, and of which no row is known, is taken to be visible after so long.
 const UNSEEN_REST: Duration = Duration::from_secs(10);
 
 /// Runs definitions: SQL that no row event can express.
 pub trait Definitions: Send {
-    /// Runs one statement in a session like the one that it ran in at the source. Foreign keys are not checked.
-    fn run(&mut self, database: Option<&str>, session: &SessionOfQuery, sql: &str) -> Result<(), SqlError>;
+    /// Runs one statement in a session like the one that it ran in at the source. Foreign keys are not checked. Readers of its tables are
+    /// waited for so long: nothing else is applied meanwhile.
+    fn run(
+        &mut self,
+        database: Option<&str>,
+        session: &SessionOfQuery,
+        sql: &str,
+        lock_wait: Duration,
+    ) -> Result<(), SqlError>;
 }
 
 /// How often tables have been withheld. A commit that lets a table go becomes visible later, and it may have been withheld anew by
@@ -121,8 +140,8 @@ pub enum Announcement {
         acks: Option<Arc<Acks>>,
     },
     /// Nothing stands between the last commit and this place in the source's log; and who is to be told of it.
-    Place { place: LogPlace, acks: Option<Arc<Acks>> },
-    /// Another stream begins.
+    Place { source: String, place: LogPlace, acks: Option<Arc<Acks>> },
+    /// A stream has ended, or another one begins: what stands behind its last place is not known.
     NoPlace,
 }
 
@@ -139,6 +158,10 @@ pub struct Follower {
     pub logs_cascades: bool,
     /// The source has triggers, or may have: statements change more than they name.
     pub may_have_triggers: bool,
+    /// The source keeps the names of databases and tables in lower case.
+    pub folds_names: bool,
+    /// The source's machine has UTC, and has had it all the time.
+    pub is_in_utc: bool,
     /// The engine's number of the source.
     pub number: u32,
     pub server_id: u32,
@@ -170,12 +193,16 @@ pub struct Run {
     scratch: ReadScratch,
     /// Tables whose copies rest, until then.
     resting: HashMap<TableName, Instant>,
+    /// How often tables have failed, and when last.
+    failures: HashMap<TableName, (u32, Instant)>,
+    /// Transactions for which there is no room here, by their ids: their tables are set aside.
+    oversized: BTreeSet<String>,
     /// Tables that the open transaction has changed.
-    touched: std::collections::BTreeSet<TableName>,
+    touched: BTreeSet<TableName>,
     /// What is done now is done to children, too: the source's log does not say it.
     cascades: bool,
     /// Names that are withheld by this.
-    withheld: std::collections::BTreeSet<TableName>,
+    withheld: BTreeSet<TableName>,
     /// Of a source without GTIDs: where the last transaction ends is not known yet, so nothing is committed.
     awaits_place: bool,
     /// The source can wait for what is durable here, and is to.
@@ -199,6 +226,8 @@ struct Open {
     place: LogPlace,
     committed_us: i64,
     shape: Shape,
+    /// BEGIN has said that it goes on to a COMMIT, an XID or an XA_PREPARE.
+    has_begun: bool,
 }
 
 impl Open {
@@ -260,6 +289,8 @@ struct Applied {
 enum Setback {
     /// Its table cannot go on as it is.
     Table(String),
+    /// There is no room for all that its transaction changes.
+    TooLarge(String),
     Error(ReplicateError),
 }
 
@@ -279,6 +310,7 @@ impl From<EngineError> for Setback {
             | E::NullInColumn(_)
             | E::BadValue { .. }
             | E::NoSuchTable(..) => Self::Table(error.to_string()),
+            E::TransactionTooLarge { .. } | E::RecordTooLarge { .. } => Self::TooLarge(error.to_string()),
             _ => Self::Error(error.into()),
         }
     }
@@ -296,10 +328,12 @@ impl Follower {
                 Err(error) => Some(error),
             };
             self.applier.take_back();
+            // Another server may have its address by now.
+            self.tell(Announcement::NoPlace);
             // They have read on; what they sent last may be lost.
             self.state.tables.keys().for_each(|name| self.copies.cancel(name));
-            let Run { withheld, unread, .. } = std::mem::take(&mut self.run);
-            self.run = Run { withheld, unread, ..Run::default() };
+            let Run { withheld, unread, failures, oversized, .. } = std::mem::take(&mut self.run);
+            self.run = Run { withheld, unread, failures, oversized, ..Run::default() };
             let Some(error) = ended else { continue };
             let text = error.to_string();
             match error.after() {
@@ -400,7 +434,7 @@ impl Follower {
         };
         let not_before = (!is_new).then(|| Instant::now() + UNSEEN_REST);
         let by_place = self.state.place.as_ref().map(|_| ByPlace { not_before, last_row: None });
-        self.watch.begin_stream(&self.state.executed, end, by_place);
+        self.watch.begin_stream(&self.state.source, &self.state.executed, end, by_place);
         self.resume_copies();
         let from = match &self.state.place {
             Some(place) => stream::From::Place(place.clone()),
@@ -426,6 +460,8 @@ impl Follower {
         // One that is gone may have been there when what comes was written.
         self.may_have_triggers |= source::may_have_triggers(conn)?;
         self.logs_cascades = self.can_log_cascades;
+        self.folds_names = source::folds_names(conn)?;
+        self.is_in_utc &= source::is_in_utc(conn)?;
         Ok(())
     }
 
@@ -511,7 +547,7 @@ impl Follower {
                         ));
                     }
                     self.watch.received(gtid.as_ref(), &place);
-                    self.run.open = Some(Open { gtid, place, committed_us, shape });
+                    self.run.open = Some(Open { gtid, place, committed_us, shape, has_begun: false });
                     self.run.touched.clear();
                     self.run.forget_maps();
                 }
@@ -554,19 +590,24 @@ impl Follower {
         let is_told = is_idle || self.run.acks.is_some();
         if is_told && self.run.open.is_none() && !self.run.group.is_changed {
             let acks = self.run.acks.clone().filter(|_| self.state.is_whole());
-            self.tell(Announcement::Place { place: self.run.place.clone(), acks });
+            let (source, place) = (self.state.source.clone(), self.run.place.clone());
+            self.tell(Announcement::Place { source, place, acks });
         }
         Ok(())
     }
 
     fn event(&mut self, event_kind: u8, began: u32, body: &[u8]) -> Result<()> {
         match event_kind {
-            kind::TABLE_MAP => self.run.map_table(body),
+            kind::TABLE_MAP => {
+                let patterns = &self.patterns;
+                self.run.map_table(body, self.flavor, |database, table| patterns.names_table(database, table))
+            }
             kind::WRITE_ROWS..=kind::DELETE_ROWS
             | kind::WRITE_ROWS_V1..=kind::DELETE_ROWS_V1
             | kind::PARTIAL_UPDATE_ROWS => self.row_event(event_kind, body),
             kind::XID => self.end_transaction(),
-            kind::QUERY => self.query(body, began),
+            kind::QUERY => self.query(Query::read(body, began)?),
+            kind::EXECUTE_LOAD_QUERY => self.query(Query::read_load(body, began)?),
             kind::XA_PREPARE => self.xa_prepare(body),
             kind::FORMAT_DESCRIPTION => {
                 self.written_by(server_version(body));
@@ -584,7 +625,12 @@ impl Follower {
                 Ok(())
             }
             // They belong to a statement that follows, which is looked at.
-            kind::INTVAR | kind::RAND | kind::USER_VAR | kind::BEGIN_LOAD_QUERY => Ok(()),
+            kind::INTVAR
+            | kind::RAND
+            | kind::USER_VAR
+            | kind::BEGIN_LOAD_QUERY
+            | kind::APPEND_BLOCK
+            | kind::DELETE_FILE => Ok(()),
             kind::INCIDENT => {
                 Err(ReplicateError::Purged("the source notes that its log has lost changes".into()))
             }
@@ -606,6 +652,10 @@ impl Follower {
             Some(TableState::Copying { .. } | TableState::CatchingUp { .. }) => true,
             None => false,
         };
+        if let Some(why) = &map.unread {
+            self.set_aside_failed(name, why);
+            return Ok(Target::Aside);
+        }
         // A MySQL says at least which numbers have signs; then columns are known by their order.
         if !map.is_full && self.flavor == Flavor::MariaDb {
             return Err(ReplicateError::Refused(
@@ -634,7 +684,7 @@ impl Follower {
                 Ok(Target::Table(Box::new(Applied { table, codec, key, is_lenient, generated, family })))
             }
             Err(why) => {
-                self.set_aside(name, &why);
+                self.set_aside_failed(name, &why);
                 Ok(Target::Aside)
             }
         }

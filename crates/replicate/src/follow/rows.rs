@@ -11,7 +11,7 @@ use avocet_types::json::{Node, parse};
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, RowRef, SqlType, Value};
 
-use super::{Applied, Follower, Mapped, Setback, Target, UNSEEN_REST, Unread};
+use super::{Applied, Follower, Mapped, Open, Setback, Target, UNSEEN_REST, Unread};
 use crate::binlog::{Change, Image, RowsEvent, TableCodec, TableMap};
 use crate::copy::{Watch, key_of, to_send};
 use crate::error::{ReplicateError, Result};
@@ -42,6 +42,14 @@ impl Follower {
         }
         let outcome = match &target {
             Target::Unwanted => Ok(()),
+            Target::Table(_) if self.is_oversized() => {
+                self.set_aside_unseen(
+                    &mapped.name,
+                    "a transaction that has changed it is too large to be applied at once",
+                );
+                self.keep_unread(&mapped, event_kind, body);
+                Ok(())
+            }
             Target::Aside => {
                 self.keep_unread(&mapped, event_kind, body);
                 Ok(())
@@ -51,13 +59,27 @@ impl Follower {
         match outcome {
             Ok(()) => mapped.target = Some(target),
             Err(Setback::Error(error)) => return Err(error),
+            Err(Setback::TooLarge(why)) => return Err(self.is_too_large(&why)),
             Err(Setback::Table(why)) => {
-                self.set_aside(&mapped.name, &why);
+                self.set_aside_failed(&mapped.name, &why);
                 self.keep_unread(&mapped, event_kind, body);
             }
         }
         self.run.maps.insert(mapped.map.table_id, mapped);
         Ok(())
+    }
+
+    /// Nothing of the open transaction can be applied: it is read once more, and its tables are set aside then.
+    fn is_too_large(&mut self, why: &str) -> ReplicateError {
+        let id = self.run.open.as_ref().map(Open::id).unwrap_or_default();
+        let error = ReplicateError::TooLarge(format!("{id}: {why}"));
+        self.run.oversized.insert(id);
+        error
+    }
+
+    fn is_oversized(&self) -> bool {
+        !self.run.oversized.is_empty()
+            && self.run.open.as_ref().is_some_and(|open| self.run.oversized.contains(&open.id()))
     }
 
     /// Of a source without GTIDs: a row that this event has changed is to be visible when the table is copied.
@@ -90,7 +112,8 @@ impl Follower {
     pub(super) fn read_unread(&mut self, name: &TableName, table: &Arc<TableHandle>) {
         let Some(Unread { kind, map, event }) = self.run.unread.remove(name) else { return };
         let Some(key) = key_of(&table.def) else { return };
-        let codec = TableMap::read(&map).map(|map| TableCodec::new(&map, &table.def));
+        let codec =
+            TableMap::read(&map, self.flavor, |_, _| true).map(|map| TableCodec::new(&map, &table.def));
         let Ok(Ok(codec)) = codec else { return };
         let applied = Applied {
             table: table.clone(),

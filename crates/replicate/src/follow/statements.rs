@@ -1,21 +1,25 @@
 //! Statements of the log: definitions, which are barriers, and what else is not a row event.
 //!
-//! A definition commits by itself, before the position that has it. Between the two the state says that it is pending, and what all
-//! definitions were before. So after a crash it is known whether it was done: definitions are changed by nobody else.
+//! A definition commits by itself, before the position that has it. Between the two the state says that it is pending, and what its
+//! tables and databases were before. So after a crash it is known whether it was done: those of tables that are followed are changed by
+//! nobody else.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use avocet_engine::Engine;
 use avocet_sql::facts::{StatementClass, StatementFacts, TableUse};
 use avocet_sql::parse::outline::first_words;
 use avocet_sql::parse::{self, StatementKind};
 use avocet_types::collation::Charset;
-use avocet_types::{Collation, SqlMode};
+use avocet_types::{Collation, SqlMode, SqlType};
 
-use super::words::{by_words, gives_other_values, xa_id};
-use super::{Follower, Open};
-use crate::binlog::{Query, Shape, sql_mode_bits};
-use crate::error::{ReplicateError, Result};
+use super::names::{folded, has_other_case, with_folded_databases};
+use super::words::{XaId, by_words, gives_other_values};
+use super::zone::depends_on_zone;
+use super::{DEFINITION_WAIT, Follower, Open};
+use crate::binlog::{Bytes, Query, Shape, sql_mode_bits};
+use crate::error::{ReplicateError, Result, is_busy};
 use crate::source::{Flavor, mariadb};
 use crate::state::{Pending, TableName};
 
@@ -56,11 +60,13 @@ struct Defined {
 }
 
 impl Follower {
-    pub(super) fn query(&mut self, body: &[u8], began: u32) -> Result<()> {
-        let query = Query::read(body, began)?;
+    pub(super) fn query(&mut self, query: Query) -> Result<()> {
         let word = first_words(&query.text);
         match word.as_str() {
-            "BEGIN" | "START TRANSACTION" => return Ok(()),
+            "BEGIN" | "START TRANSACTION" => {
+                self.goes_on();
+                return Ok(());
+            }
             "COMMIT" => return self.end_transaction(),
             "ROLLBACK" => {
                 self.set_touched_aside("a transaction that has changed it was rolled back in the log");
@@ -89,7 +95,18 @@ impl Follower {
             (text, unlike) = mariadb::spoken(&text, &mut query.session, self.version);
         }
         let mode = query.session.sql_mode.map_or(SqlMode::DEFAULT, sql_mode);
-        match asked(&text, &query.database, mode, self.flavor) {
+        let mut asked = asked(&text, &query.database, mode, self.flavor);
+        if self.folds_names {
+            query.database = folded(&query.database);
+            asked = asked.with_folded_names();
+            if let Asked::Definition { tables, databases, .. } = &asked {
+                text = with_folded_databases(&text, mode, databases);
+                if !tables.is_empty() && has_other_case(&text, mode, |name| self.is_named(name, tables)) {
+                    unlike.get_or_insert("it names tables in another case than the source keeps".into());
+                }
+            }
+        }
+        match asked {
             Asked::Nothing => self.end_statement(),
             Asked::Replaced(database) if !self.claim_database(&database)? => self.end_statement(),
             Asked::Replaced(database) => {
@@ -107,7 +124,7 @@ impl Follower {
             }
             Asked::Definition { tables, databases, looked_at } => {
                 let defined = Defined { tables, databases, looked_at, unlike };
-                self.define(&query, &text, &defined)
+                self.define(&query, &text, mode, &defined)
             }
             Asked::Trigger => {
                 self.may_have_triggers = true;
@@ -124,11 +141,7 @@ impl Follower {
             }
             Asked::Rows { tables, calls_unknown } => {
                 self.rows_are_unlogged(&tables, calls_unknown)?;
-                match self.shape() {
-                    Shape::Single => self.end_transaction(),
-                    // COMMIT or XID follows.
-                    _ => Ok(()),
-                }
+                self.end_statement()
             }
             Asked::NotUnderstood(why) => Err(ReplicateError::Refused(format!(
                 "a statement of the source's log is not understood ({why}), so nobody knows which tables it changes: {text}"
@@ -136,20 +149,41 @@ impl Follower {
         }
     }
 
+    /// Whether a table or a database has this name, or is about to have it.
+    fn is_named(&self, name: &str, tables: &[TableName]) -> bool {
+        let is = |own: &TableName| own.table == name || own.database == name;
+        let catalog = self.engine.catalog();
+        tables.iter().chain(self.state.tables.keys()).any(is)
+            || catalog.tables().chain(catalog.views()).any(|table| table.def.name == name)
+            || catalog.databases().any(|database| database.name == name)
+    }
+
     /// How the open transaction goes on.
     fn shape(&self) -> Shape {
         self.run.open.as_ref().map_or(Shape::Spoken, |open| open.shape)
     }
 
-    /// A statement that ends its transaction, unless that says that it goes on.
-    fn end_statement(&mut self) -> Result<()> {
-        if self.shape() == Shape::Group { Ok(()) } else { self.end_transaction() }
+    /// The open transaction has more than one statement.
+    fn goes_on(&mut self) {
+        if let Some(open) = &mut self.run.open {
+            open.has_begun = true;
+        }
     }
 
-    fn define(&mut self, query: &Query, text: &str, defined: &Defined) -> Result<()> {
+    /// Whether COMMIT, XID or what else ends the open transaction is still to come behind its statement.
+    fn is_in_group(&self) -> bool {
+        self.shape() == Shape::Group || self.run.open.as_ref().is_some_and(|open| open.has_begun)
+    }
+
+    /// A statement that ends its transaction, unless that has said that it goes on.
+    fn end_statement(&mut self) -> Result<()> {
+        if self.is_in_group() { Ok(()) } else { self.end_transaction() }
+    }
+
+    fn define(&mut self, query: &Query, text: &str, mode: SqlMode, defined: &Defined) -> Result<()> {
         let Defined { tables, databases, looked_at, unlike } = defined;
         // CREATE TABLE … SELECT writes its rows behind its definition, in one transaction, whether anybody here wants them or not.
-        let has_rows = text.trim_end().ends_with("START TRANSACTION") || self.shape() == Shape::Group;
+        let has_rows = text.trim_end().ends_with("START TRANSACTION") || self.is_in_group();
         for name in tables.iter().filter(|name| self.patterns.names_table(&name.database, &name.table)) {
             self.claim(name)?;
         }
@@ -185,13 +219,16 @@ impl Follower {
             named.iter().for_each(|name| self.set_aside(name, &why));
             return self.end_transaction();
         }
-        let unlike = unlike.as_deref().or_else(|| gives_other_values(text, self.flavor));
+        let unlike = unlike
+            .as_deref()
+            .or_else(|| gives_other_values(text, mode, self.flavor))
+            .or_else(|| self.is_of_other_zone(query, text, mode, &named));
         if let Some(why) = unlike.filter(|_| !named.is_empty()) {
             named.iter().for_each(|name| self.set_aside(name, why));
             return self.end_transaction();
         }
         let gtid = self.run.open.as_ref().map(Open::id).unwrap_or_default();
-        let now = self.fingerprint();
+        let now = definition_fingerprint(&self.engine, &named, databases);
         let begun = self.state.pending.take().filter(|pending| pending.gtid == gtid);
         if begun.as_ref().is_none_or(|pending| pending.before == now) {
             self.state.pending = Some(Pending { gtid, before: now });
@@ -200,7 +237,7 @@ impl Follower {
             // A setting that is refused here sets tables aside, which a database alone cannot be.
             let of_database = named.is_empty().then(|| query.session.of_database());
             let session = of_database.as_ref().unwrap_or(&query.session);
-            let done = self.definitions.run(database, session, text);
+            let done = self.definitions.run(database, session, text, DEFINITION_WAIT);
             self.state.pending = None;
             self.forget_databases(databases);
             if let Err(error) = done {
@@ -210,6 +247,9 @@ impl Follower {
                 let is_made_later =
                     self.flavor == Flavor::MariaDb && !first_words(text.as_bytes()).starts_with("DROP");
                 let is_done = is_done || is_made_later;
+                if named.is_empty() && !is_done && is_busy(&error) {
+                    return Err(error.into());
+                }
                 if named.is_empty() && !is_done {
                     return Err(ReplicateError::Refused(format!(
                         "error {}: {}, of {text}",
@@ -268,35 +308,44 @@ impl Follower {
         touched
     }
 
-    /// Of all definitions that no other channel changes.
-    fn fingerprint(&self) -> u64 {
+    /// Why a definition means something else in a session of UTC than at the source.
+    fn is_of_other_zone(
+        &self,
+        query: &Query,
+        text: &str,
+        mode: SqlMode,
+        named: &BTreeSet<TableName>,
+    ) -> Option<&'static str> {
+        let zone = query.session.time_zone.as_deref();
+        if self.is_in_utc || zone.is_some_and(|zone| !zone.eq_ignore_ascii_case("SYSTEM")) {
+            return None;
+        }
         let catalog = self.engine.catalog();
-        let is_here = |database: &str| self.patterns.other(database).is_none();
-        let tables = catalog.tables().chain(catalog.views()).filter(|table| is_here(&table.def.database));
-        let mut parts: Vec<String> = tables.map(|table| format!("{:?}", table.def)).collect();
-        let databases = catalog.databases().filter(|database| is_here(&database.name));
-        parts.extend(databases.map(|database| format!("{database:?}")));
-        parts.sort_unstable();
-        let mut hasher = DefaultHasher::new();
-        parts.hash(&mut hasher);
-        hasher.finish()
+        let is_timestamp = |column: Option<&str>| {
+            let tables = named.iter().filter_map(|name| catalog.table(&name.database, &name.table));
+            let mut columns = tables.flat_map(|table| table.def.own_columns());
+            columns.any(|own| {
+                matches!(own.ty, SqlType::Timestamp { .. })
+                    && column.is_none_or(|column| own.name.eq_ignore_ascii_case(column))
+            })
+        };
+        depends_on_zone(text, mode, is_timestamp)
+            .then_some("the source has defined it in its machine's time zone, which is not UTC")
     }
 
     /// An XA transaction has been prepared: its rows are not in force, and nobody knows whether they will be.
     pub(super) fn xa_prepare(&mut self, body: &[u8]) -> Result<()> {
-        let is_one_phase = body.first() == Some(&1);
+        let mut bytes = Bytes::new(body, "an XA_PREPARE event");
+        let is_one_phase = bytes.u8()? == 1;
         if is_one_phase {
             return self.end_transaction();
         }
-        let lengths = body.get(5..13).and_then(|bytes| bytes.first_chunk::<8>());
-        let Some([a, b, c, d, e, f, g, h]) = lengths else {
-            return Err(ReplicateError::damaged("an XA_PREPARE event is cut"));
-        };
-        let length = u32::from_le_bytes([*a, *b, *c, *d]) + u32::from_le_bytes([*e, *f, *g, *h]);
-        let id = body.get(13..13 + length as usize).unwrap_or_default().to_vec();
+        let format = bytes.u32()?;
+        let (global, branch) = (bytes.u32()? as usize, bytes.u32()? as usize);
+        let id = XaId { format, global: bytes.take(global)?.into(), branch: bytes.take(branch)?.into() };
         let touched =
             self.set_touched_aside("an XA transaction that has changed it is prepared, and not ended");
-        self.state.prepared.insert(id, touched.into_iter().collect());
+        self.state.prepared.insert(id.key(), touched.into_iter().collect());
         self.end_transaction()
     }
 
@@ -307,17 +356,44 @@ impl Follower {
                 || word.starts_with("XA END") =>
             {
                 // What it has changed is asked for when it is prepared.
+                self.goes_on();
                 Ok(())
             }
             _ => {
-                let id = xa_id(&query.text).unwrap_or_default();
-                for name in self.state.prepared.remove(&id).unwrap_or_default() {
-                    self.set_aside_unseen(&name, "an XA transaction that has changed it has ended");
+                let id = std::str::from_utf8(&query.text).ok().and_then(XaId::read);
+                match id.and_then(|id| self.state.prepared.remove(&id.key())) {
+                    Some(names) => names.iter().for_each(|name| {
+                        self.set_aside_unseen(name, "an XA transaction that has changed it has ended");
+                    }),
+                    // It was prepared before the position here: its rows stand in what is not read any more.
+                    None if word.starts_with("XA COMMIT") => self.set_all_aside(
+                        "an XA transaction that was prepared before it was followed has been committed",
+                    ),
+                    None => {}
                 }
                 self.end_transaction()
             }
         }
     }
+}
+
+/// Of what a definition is about: others are made and dropped by copies meanwhile.
+pub(super) fn definition_fingerprint(
+    engine: &Engine,
+    tables: &BTreeSet<TableName>,
+    databases: &[String],
+) -> u64 {
+    let catalog = engine.catalog();
+    let mut hasher = DefaultHasher::new();
+    for name in tables {
+        let table = catalog.table(&name.database, &name.table);
+        let table = table.or_else(|| catalog.view(&name.database, &name.table));
+        table.map(|table| format!("{:?}", table.def)).hash(&mut hasher);
+    }
+    for name in databases {
+        catalog.database(name).map(|database| format!("{database:?}")).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The statement's text; its session has said in which character set.
@@ -359,11 +435,11 @@ fn asked(text: &str, default: &str, mode: SqlMode, flavor: Flavor) -> Asked {
     let definition = text.trim_end().strip_suffix("START TRANSACTION").unwrap_or(text);
     let statements = match parse::parse(definition.as_bytes(), mode) {
         Ok(statements) => statements,
-        Err(error) => return by_words(text, default, flavor, &error.to_string()),
+        Err(error) => return by_words(text, default, mode, flavor, &error.to_string()),
     };
     let [statement] = &statements[..] else {
         // The bodies of routines have them.
-        return by_words(text, default, flavor, "several statements in one");
+        return by_words(text, default, mode, flavor, "several statements in one");
     };
     let facts = StatementFacts::of(statement);
     let name = |used: &TableUse| TableName {
@@ -373,8 +449,9 @@ fn asked(text: &str, default: &str, mode: SqlMode, flavor: Flavor) -> Asked {
     let tables: Vec<TableName> = facts.writes.iter().map(name).collect();
     match &statement.kind {
         StatementKind::Empty | StatementKind::Comment => Asked::Nothing,
-        StatementKind::Unsupported(_) => by_words(text, default, flavor, "it is not served here"),
-        StatementKind::Refused(error) => by_words(text, default, flavor, &error.message),
+        StatementKind::Unsupported(_) => by_words(text, default, mode, flavor, "it is not served here"),
+        StatementKind::Refused(error) => by_words(text, default, mode, flavor, &error.message),
+        StatementKind::RefusedPartitions { .. } => Asked::Rows { tables, calls_unknown: facts.calls_unknown },
         StatementKind::DropTable { temporary: true, .. }
         | StatementKind::CreateTableLike { temporary: true, .. } => Asked::Nothing,
         StatementKind::CreateTable(create) if create.temporary => match facts.calls_unknown {
@@ -506,6 +583,13 @@ mod tests {
                 "CREATE DEFINER=`user`@`%` SQL SECURITY DEFINER VIEW v AS SELECT WHATEVER FROM",
                 "define d.v []",
             ),
+            ("# x\nDROP PROCEDURE p", "nothing"),
+            ("/* it's */ DROP FUNCTION IF EXISTS f", "nothing"),
+            ("-- it's\nALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "define d.t d.u []"),
+            ("CREATE DEFINER=root@'localhost' VIEW v AS SELECT WHATEVER FROM", "define d.v []"),
+            ("INSERT INTO t PARTITION (p0) VALUES (1)", "rows d.t"),
+            ("LOAD DATA INFILE 'x' INTO TABLE t FIELDS TERMINATED BY ',' (a, b)", "rows d.t"),
+            ("UPDATE t SET a = 1 WHATEVER", "rows  and more"),
             ("CREATE DATABASE x WHATEVER = 'y'", "?"),
             ("WHATEVER t", "?"),
         ] {

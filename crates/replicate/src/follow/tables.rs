@@ -1,9 +1,9 @@
 //! What becomes of tables: followed, missing, set aside until they are copied again, or refused; and withheld as long as they are not
 //! what they are at the source.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{COPY_REST, Follower, UNSEEN_REST, withheld_because};
+use super::{COPY_REST, FAILURES_FORGOTTEN, Follower, LONGEST_REST, UNSEEN_REST, withheld_because};
 use crate::error::{ReplicateError, Result};
 use crate::source::{self, Connection};
 use crate::state::{TableName, TableState};
@@ -62,6 +62,18 @@ impl Follower {
         }
     }
 
+    /// As [`Self::set_aside`], for what may go wrong again: each time the table rests for longer. How often it was so of late.
+    pub(super) fn set_aside_failed(&mut self, name: &TableName, why: &str) -> u32 {
+        self.set_aside(name, why);
+        let now = Instant::now();
+        let (times, last) = self.run.failures.entry(name.clone()).or_insert((0, now));
+        *times = if last.elapsed() > FAILURES_FORGOTTEN { 1 } else { *times + 1 };
+        *last = now;
+        let times = *times;
+        self.run.resting.insert(name.clone(), now + rest_after(times));
+        times
+    }
+
     /// A table is to be copied when another one has been.
     pub(super) fn postpone(&mut self, name: &TableName, why: String) {
         self.copies.cancel(name);
@@ -73,6 +85,10 @@ impl Follower {
     /// As [`Self::set_aside`], for what a transaction has done whose rows are not known: it has to be visible before they are read.
     pub(super) fn set_aside_unseen(&mut self, name: &TableName, why: &str) {
         self.set_aside(name, why);
+        // A copy must not begin while an XA transaction with such a statement is prepared.
+        if self.run.open.is_some() && !self.run.touched.contains(name) {
+            self.run.touched.insert(name.clone());
+        }
         if self.state.place.is_some() {
             self.run.resting.insert(name.clone(), Instant::now() + UNSEEN_REST);
         }
@@ -115,5 +131,22 @@ impl Follower {
             self.engine.release(&name.database, &name.table);
             self.run.withheld.remove(&name);
         }
+    }
+}
+
+/// How long a table rests that has failed so often; the first times may have had a cause that is gone.
+fn rest_after(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(2).min(LONGEST_REST.ilog2());
+    COPY_REST * (1 << doublings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rests_grow_to_a_bound() {
+        let seconds: Vec<u64> = (1..=9).map(|failures| rest_after(failures).as_secs()).collect();
+        assert_eq!(seconds, [1, 1, 2, 4, 8, 16, 32, 32, 32]);
     }
 }

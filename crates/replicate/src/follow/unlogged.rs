@@ -56,12 +56,24 @@ impl Follower {
             true => None,
             false => reach(names, |name| self.kind_of(name), |name| self.cascading_children(name))?,
         };
-        for name in reached.unwrap_or_else(|| self.all_followed()) {
-            if self.patterns.has_table(&name.database, &name.table) {
-                self.set_aside_unseen(&name, WHY);
-            }
+        match reached {
+            None => self.set_all_aside(WHY),
+            Some(reached) => reached.iter().for_each(|name| {
+                if self.patterns.has_table(&name.database, &name.table) {
+                    self.set_aside_unseen(name, WHY);
+                }
+            }),
         }
         Ok(())
+    }
+
+    /// Nobody knows which rows have changed.
+    pub(super) fn set_all_aside(&mut self, why: &str) {
+        for name in self.all_followed() {
+            if self.patterns.has_table(&name.database, &name.table) {
+                self.set_aside_unseen(&name, why);
+            }
+        }
     }
 
     fn kind_of(&self, name: &TableName) -> Result<Named> {

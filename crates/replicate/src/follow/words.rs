@@ -1,12 +1,20 @@
 //! Statements by their words, where the parser does not take them or a word is all that is asked for.
 
+use std::borrow::Cow;
+
+use avocet_sql::parse::outline::{Lexeme, LexemeKind, first_words, lexemes};
+use avocet_types::SqlMode;
+
 use super::statements::Asked;
 use crate::source::Flavor;
 use crate::state::TableName;
 
 /// A statement that the parser does not take: those about what is not kept here are passed over, those of tables name them in fixed
-/// places.
-pub fn by_words(text: &str, default: &str, flavor: Flavor, why: &str) -> Asked {
+/// places, and those that change rows may change any.
+pub fn by_words(text: &str, default: &str, mode: SqlMode, flavor: Flavor, why: &str) -> Asked {
+    /// The log has them in place of rows.
+    const CHANGES: [&str; 11] =
+        ["INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "SELECT", "TABLE", "VALUES", "CALL", "DO"];
     const NOT_KEPT: [&str; 15] = [
         "PROCEDURE",
         "FUNCTION",
@@ -41,8 +49,12 @@ pub fn by_words(text: &str, default: &str, flavor: Flavor, why: &str) -> Asked {
         "BINLOG",
     ];
     const KINDS: [&str; 6] = ["TABLE", "VIEW", "INDEX", "SEQUENCE", "DATABASE", "SCHEMA"];
-    let words = Words::of(text, default);
     let not_understood = || Asked::NotUnderstood(why.to_owned());
+    // They may be long.
+    if first_words(text.as_bytes()).split(' ').next().is_some_and(|first| CHANGES.contains(&first)) {
+        return Asked::Rows { tables: Vec::new(), calls_unknown: true };
+    }
+    let words = Words::of(text, default, mode);
     let Some(first) = words.upper.first() else { return Asked::Nothing };
     if MAINTENANCE.contains(&first.as_str()) {
         return Asked::Nothing;
@@ -99,16 +111,20 @@ pub fn by_words(text: &str, default: &str, flavor: Flavor, why: &str) -> Asked {
 
 /// The words of a statement, and names without their quotes.
 struct Words<'d> {
-    tokens: Vec<String>,
+    tokens: Vec<Lexeme>,
+    /// In upper case; names in quotes and literals are none.
     upper: Vec<String>,
     default: &'d str,
 }
 
 impl<'d> Words<'d> {
-    fn of(text: &str, default: &'d str) -> Self {
-        let tokens = tokens(text);
-        let upper = tokens.iter().map(|token| token.to_ascii_uppercase()).collect();
-        Self { tokens, upper, default }
+    fn of(text: &str, default: &'d str, mode: SqlMode) -> Self {
+        let tokens = lexemes(text, mode);
+        let upper = tokens.iter().map(|token| match token.kind {
+            LexemeKind::Word | LexemeKind::Sign => token.text.to_ascii_uppercase(),
+            LexemeKind::Name | LexemeKind::Literal => String::new(),
+        });
+        Self { upper: upper.collect(), tokens, default }
     }
 
     fn is(&self, at: usize, word: &str) -> bool {
@@ -139,12 +155,13 @@ impl<'d> Words<'d> {
 
     /// A table's name, and what comes behind it.
     fn name(&self, at: usize) -> Option<(TableName, usize)> {
-        let first = self.tokens.get(at)?;
-        Some(match self.tokens.get(at + 2) {
+        let is_name = |token: &&Lexeme| matches!(token.kind, LexemeKind::Word | LexemeKind::Name);
+        let first = self.tokens.get(at).filter(is_name)?.text.clone();
+        Some(match self.tokens.get(at + 2).filter(is_name) {
             Some(table) if self.is(at + 1, ".") => {
-                (TableName { database: first.clone(), table: table.clone() }, at + 3)
+                (TableName { database: first, table: table.text.clone() }, at + 3)
             }
-            _ => (TableName { database: self.default.to_owned(), table: first.clone() }, at + 1),
+            _ => (TableName { database: self.default.to_owned(), table: first }, at + 1),
         })
     }
 
@@ -201,78 +218,69 @@ impl<'d> Words<'d> {
     }
 }
 
-/// Words, names without their quotes, and signs; texts and comments are left out.
-fn tokens(text: &str) -> Vec<String> {
-    const ENOUGH: usize = 4096;
-    let mut tokens = Vec::new();
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        if tokens.len() >= ENOUGH {
-            break;
-        }
-        match c {
-            '`' => {
-                let mut name = String::new();
-                while let Some((_, c)) = chars.next() {
-                    if c == '`' && chars.next_if(|(_, next)| *next == '`').is_none() {
-                        break;
-                    }
-                    name.push(c);
-                }
-                tokens.push(name);
-            }
-            '\'' | '"' => {
-                while let Some((_, inner)) = chars.next() {
-                    match inner {
-                        '\\' => drop(chars.next()),
-                        inner if inner == c => break,
-                        _ => {}
-                    }
-                }
-            }
-            '/' if text[at..].starts_with("/*") && !text[at..].starts_with("/*!") => {
-                let end = text[at..].find("*/").map_or(text.len(), |end| at + end + 2);
-                while chars.next_if(|(next, _)| *next < end).is_some() {}
-            }
-            c if c.is_alphanumeric() || c == '_' || c == '$' => {
-                let mut word = String::from(c);
-                while let Some((_, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_' || *c == '$')
-                {
-                    word.push(c);
-                }
-                tokens.push(word);
-            }
-            c if c.is_whitespace() => {}
-            c => tokens.push(c.to_string()),
-        }
-    }
-    tokens
+/// What an XA transaction is known by: its format, and the two parts of its identifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XaId<'a> {
+    pub format: u32,
+    pub global: Cow<'a, [u8]>,
+    pub branch: Cow<'a, [u8]>,
 }
 
-/// The bytes of `XA COMMIT X'…',X'…',n`.
-pub fn xa_id(text: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(text).ok()?;
-    let mut id = Vec::new();
-    for part in text.split("X'").skip(1) {
-        let digits = part.split('\'').next()?;
-        for pair in digits.as_bytes().chunks(2) {
-            id.push(u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?);
-        }
+impl XaId<'_> {
+    /// Of `XA COMMIT X'…',X'…',n`, as the log has it.
+    pub fn read(text: &str) -> Option<XaId<'static>> {
+        let mut parts = text.split("X'");
+        parts.next()?;
+        let (global, branch) = (parts.next()?, parts.next()?);
+        let (branch, format) = branch.split_once('\'')?;
+        let format = format.strip_prefix(',')?;
+        let format = format.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+        let global = bytes_of_hex(global.split('\'').next()?)?;
+        Some(XaId { format, global: global.into(), branch: bytes_of_hex(branch)?.into() })
     }
-    Some(id)
+
+    /// One key for each transaction.
+    pub fn key(&self) -> Vec<u8> {
+        let mut key = self.format.to_le_bytes().to_vec();
+        key.extend_from_slice(&(self.global.len() as u32).to_le_bytes());
+        key.extend_from_slice(&self.global);
+        key.extend_from_slice(&self.branch);
+        key
+    }
+}
+
+fn bytes_of_hex(digits: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.as_bytes().chunks(2).map(pair).collect()
 }
 
 /// Whether a definition would give rows other values here than at the source, or a table another type.
-pub fn gives_other_values(text: &str, flavor: Flavor) -> Option<&'static str> {
+pub fn gives_other_values(text: &str, mode: SqlMode, flavor: Flavor) -> Option<&'static str> {
     const RANDOM: [&str; 8] =
         ["RAND", "UUID", "UUID_SHORT", "RANDOM_BYTES", "SYSDATE", "SYS_GUID", "UUID_V4", "UUID_V7"];
-    let tokens: Vec<String> = tokens(text).iter().map(|token| token.to_ascii_uppercase()).collect();
+    /// What defaults may ask a session for, or its server.
+    const OF_SESSION: [&str; 13] = [
+        "CONNECTION_ID",
+        "USER",
+        "SESSION_USER",
+        "SYSTEM_USER",
+        "DATABASE",
+        "SCHEMA",
+        "VERSION",
+        "ICU_VERSION",
+        "LAST_INSERT_ID",
+        "FOUND_ROWS",
+        "ROW_COUNT",
+        "PS_CURRENT_THREAD_ID",
+        "LOAD_FILE",
+    ];
+    let words = Words::of(text, "", mode);
     let is_mariadb = flavor == Flavor::MariaDb;
-    let has = |words: &[&str]| tokens.iter().any(|token| words.contains(&token.as_str()));
+    let has = |of: &[&str]| words.upper.iter().any(|word| of.contains(&word.as_str()));
     if is_mariadb && has(&["JSON"]) {
         return Some("JSON is a text at the source, and its definition says as what");
     }
-    if tokens.first().is_none_or(|first| first != "ALTER") {
+    if !words.is(0, "ALTER") {
         return None;
     }
     if is_mariadb && has(&["MODIFY", "CHANGE", "CONVERT"]) {
@@ -281,17 +289,26 @@ pub fn gives_other_values(text: &str, flavor: Flavor) -> Option<&'static str> {
     if is_mariadb && has(&["NEXTVAL", "NEXT", "LASTVAL", "PREVIOUS"]) {
         return Some("the source may have numbered its rows by a sequence");
     }
-    let is_called = |at: usize| tokens.get(at + 1).is_some_and(|next| next == "(");
-    let numbers = |at: usize| {
-        let next = tokens.get(at + 1).map(String::as_str);
-        !matches!(next, Some("=")) && next.is_none_or(|next| !next.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    for (at, token) in tokens.iter().enumerate() {
-        if RANDOM.contains(&token.as_str()) && is_called(at) {
-            return Some("the source has given its rows random values");
-        }
-        if token == "AUTO_INCREMENT" && numbers(at) {
-            return Some("the source may have numbered its rows");
+    if has(&["CURRENT_USER", "CURRENT_ROLE"]) {
+        return Some("the source has given its rows values of the session");
+    }
+    let is_number =
+        |at: usize| words.upper.get(at).is_some_and(|next| next.starts_with(|c: char| c.is_ascii_digit()));
+    for (at, word) in words.upper.iter().enumerate() {
+        let is_called = words.is(at + 1, "(");
+        match word.as_str() {
+            word if RANDOM.contains(&word) && is_called => {
+                return Some("the source has given its rows random values");
+            }
+            word if OF_SESSION.contains(&word) && is_called => {
+                return Some("the source has given its rows values of the session");
+            }
+            "AUTO_INCREMENT" if !words.is(at + 1, "=") && !is_number(at + 1) => {
+                return Some("the source may have numbered its rows");
+            }
+            // A type, and DEFAULT VALUE behind one.
+            "SERIAL" => return Some("the source may have numbered its rows"),
+            _ => {}
         }
     }
     None
@@ -303,7 +320,19 @@ mod tests {
 
     #[test]
     fn ids_of_xa_transactions_are_read() {
-        assert_eq!(xa_id(b"XA COMMIT X'6162',X'63',1"), Some(b"abc".to_vec()));
+        let id = |format, global: &'static [u8], branch: &'static [u8]| XaId {
+            format,
+            global: global.into(),
+            branch: branch.into(),
+        };
+        assert_eq!(XaId::read("XA COMMIT X'6162',X'63',1"), Some(id(1, b"ab", b"c")));
+        assert_eq!(XaId::read("XA ROLLBACK X'61',X'',4294967295 "), Some(id(u32::MAX, b"a", b"")));
+        for cut in ["XA COMMIT", "XA COMMIT X'61'", "XA COMMIT X'61',X'62'", "XA COMMIT X'6g',X'',1"] {
+            assert_eq!(XaId::read(cut), None, "{cut}");
+        }
+        let keys = [id(1, b"1", b"11"), id(1, b"11", b"1"), id(1, b"111", b""), id(2, b"1", b"11")];
+        let keys: std::collections::BTreeSet<Vec<u8>> = keys.iter().map(XaId::key).collect();
+        assert_eq!(keys.len(), 4);
     }
 
     #[test]
@@ -316,10 +345,23 @@ mod tests {
             ("ALTER TABLE t MODIFY a DATETIME", false, true),
             ("ALTER TABLE t ADD a INT DEFAULT nextval(s)", false, true),
             ("CREATE TABLE t (a JSON)", false, true),
+            ("ALTER TABLE t ADD a SERIAL", true, true),
+            ("ALTER TABLE t ADD a BIGINT NOT NULL SERIAL DEFAULT VALUE", true, true),
+            ("ALTER TABLE t ADD `serial` INT", false, false),
+            ("ALTER TABLE t -- it's\n ADD a INT AUTO_INCREMENT KEY", true, true),
+            ("ALTER TABLE t # it's\n ADD a INT AUTO_INCREMENT KEY", true, true),
+            ("ALTER TABLE t COMMENT 'AUTO_INCREMENT SERIAL uuid()'", false, false),
+            ("/* x */ ALTER TABLE t ADD a CHAR(36) DEFAULT (UUID())", true, true),
+            ("ALTER TABLE t ADD a INT DEFAULT (CONNECTION_ID())", true, true),
+            ("ALTER TABLE t ADD a CHAR(99) DEFAULT (CURRENT_USER())", true, true),
         ] {
             for (flavor, wanted) in [(Flavor::MySql, mysql), (Flavor::MariaDb, mariadb)] {
-                assert_eq!(gives_other_values(text, flavor).is_some(), wanted, "{flavor:?} {text}");
+                let told = gives_other_values(text, SqlMode::DEFAULT, flavor);
+                assert_eq!(told.is_some(), wanted, "{flavor:?} {text}");
             }
         }
+        let escapes = SqlMode::DEFAULT.with(SqlMode::NO_BACKSLASH_ESCAPES);
+        let text = r"ALTER TABLE t COMMENT 'c:\', ADD a INT AUTO_INCREMENT KEY";
+        assert!(gives_other_values(text, escapes, Flavor::MySql).is_some());
     }
 }

@@ -420,6 +420,7 @@ mod tests {
 
     use super::*;
     use crate::binlog::{Image, RowsEvent, TableCodec, TableMap, kind};
+    use crate::source::Flavor;
 
     fn columns() -> Vec<(SqlType, Vec<Datum<'static>>)> {
         let collation = |name| avocet_types::Collation::by_name(name).expect("a collation");
@@ -489,7 +490,7 @@ mod tests {
         let def = TableDef::new("d", "t", defs.collect(), vec![]);
         let layout = RowLayout::new(all.iter().map(|(ty, _)| ty));
         let coding = RowCoding::new(9, &def);
-        let map = TableMap::read(&coding.map).expect("a map");
+        let map = TableMap::read(&coding.map, Flavor::MySql, |_, _| true).expect("a map");
         let codec = TableCodec::new(&map, &def).expect("the same table");
         let rows: Vec<Vec<Datum<'_>>> = (0..=most)
             .map(|n| all.iter().map(|(_, values)| values.get(n).cloned().unwrap_or(Datum::Null)).collect())

@@ -4,7 +4,10 @@ use std::fmt;
 
 use mysql::prelude::Queryable;
 
-use super::{Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, has_gtids, tables, variable};
+use super::{
+    Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, LOWER_CASE, NO_CASE, has_gtids, is_in_utc, tables,
+    variable,
+};
 use crate::error::Result;
 use crate::patterns::Patterns;
 
@@ -76,6 +79,8 @@ pub fn check(conn: &mut Connection, patterns: &Patterns) -> Result<Report> {
     }
     check_log(conn, &mut report)?;
     check_retention(conn, &mut report)?;
+    check_names(conn, &mut report)?;
+    check_zone(conn, &mut report)?;
     check_privileges(conn, &mut report)?;
     check_tables(conn, patterns, &mut report)?;
     Ok(report)
@@ -216,6 +221,33 @@ fn check_retention(conn: &mut Connection, report: &mut Report) -> Result<()> {
             },
         ),
         Some(seconds) => report.fine(format!("binary logs are kept for {} days", seconds / SHORT)),
+    }
+    Ok(())
+}
+
+fn check_names(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    match variable(conn, LOWER_CASE)?.as_deref() {
+        Some("0") | None => report.fine(format!("{LOWER_CASE} = 0")),
+        Some("1") => report.add(
+            Severity::Notice,
+            format!("{LOWER_CASE} = 1"),
+            "names are in lower case here, and a table that a definition names in another case is copied again",
+        ),
+        Some(value) => report.add(Severity::Fatal, format!("{LOWER_CASE} = {value}: {NO_CASE}"), ""),
+    }
+    Ok(())
+}
+
+fn check_zone(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    let zone = variable(conn, "time_zone")?.unwrap_or_default();
+    match zone != "SYSTEM" || is_in_utc(conn)? {
+        true => report.fine(format!("time_zone = {zone}")),
+        false => report.add(
+            Severity::Notice,
+            "time_zone = SYSTEM, and the source's machine is not in UTC",
+            "tables are copied again when they get a column with the current time, or a TIMESTAMP becomes another type. SET GLOBAL \
+             time_zone to the machine's zone by its name (mysql_tzinfo_to_sql), and the same in its configuration",
+        ),
     }
     Ok(())
 }

@@ -145,6 +145,39 @@ pub fn beginning(conn: &mut Connection) -> Result<(GtidSet, Option<LogPlace>)> {
     Ok((GtidSet::default(), Some(LogPlace { offset: FIRST_EVENT, ..end })))
 }
 
+/// Whether the machine's time zone is UTC, and was in all the years that a TIMESTAMP can have.
+pub fn is_in_utc(conn: &mut Connection) -> Result<bool> {
+    // A recursion of so many steps may be forbidden.
+    let others: Option<u64> = conn.query_first(
+        "WITH d (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5
+                        UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9),
+              utc (moment) AS (SELECT TIMESTAMPADD(MONTH, a.n + 10 * b.n + 100 * c.n, '1970-01-02 00:00:00')
+                               FROM d AS a, d AS b, d AS c WHERE a.n + 10 * b.n + 100 * c.n < 68 * 12)
+         SELECT COUNT(*) FROM utc WHERE NOT CONVERT_TZ(moment, '+00:00', 'SYSTEM') <=> moment",
+    )?;
+    Ok(others == Some(0))
+}
+
+/// Whether the source keeps the names of databases and tables in lower case, and takes them in any.
+///
+/// # Errors
+/// `Refused` if it keeps them as they were given and compares them without case, which nothing here does.
+pub fn folds_names(conn: &mut Connection) -> Result<bool> {
+    match variable(conn, LOWER_CASE)?.as_deref() {
+        Some("0") | None => Ok(false),
+        Some("1") => Ok(true),
+        Some(value) => {
+            Err(ReplicateError::Refused(format!("{LOWER_CASE} = {value} of the source: {}", NO_CASE)))
+        }
+    }
+}
+
+/// The variable that says how names of tables are kept.
+pub(super) const LOWER_CASE: &str = "lower_case_table_names";
+/// Why its value 2 is refused.
+pub(super) const NO_CASE: &str =
+    "its log has names in lower case, and its tables have them as they were given: only 0 and 1 are followed";
+
 /// Whether all of its transactions have identifiers.
 pub fn has_gtids(conn: &mut Connection) -> Result<bool> {
     Ok(conn.flavor == Flavor::MariaDb || variable(conn, "gtid_mode")?.is_some_and(|mode| mode == "ON"))

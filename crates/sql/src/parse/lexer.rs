@@ -486,7 +486,7 @@ pub(super) fn unquoted(text: &[u8], mode: SqlMode) -> Vec<u8> {
 }
 
 /// The name in a quoted identifier.
-fn unquoted_ident(text: &[u8]) -> Vec<u8> {
+pub(super) fn unquoted_ident(text: &[u8]) -> Vec<u8> {
     let quote = text[0];
     let mut out = Vec::with_capacity(text.len() - 2);
     let mut bytes = text[1..text.len() - 1].iter().copied();

@@ -8,7 +8,52 @@ use avocet_types::expr::SqlMode;
 
 use super::ast::Span;
 use super::keywords::is_reserved;
-use super::lexer::{Op, Raw, Scanner};
+use super::lexer::{Op, Raw, Scanner, unquoted_ident};
+
+/// A token of a text that is not in the grammar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lexeme {
+    pub kind: LexemeKind,
+    /// As it stands there; a name without its quotes, a literal in quotes as nothing.
+    pub text: String,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LexemeKind {
+    /// A keyword, a name without quotes, or a number.
+    Word,
+    /// A name in quotes, which is no keyword.
+    Name,
+    /// In quotes, and no name.
+    Literal,
+    /// An operator, or what no token begins with.
+    Sign,
+}
+
+/// All tokens of a text, without comments, as a session of this mode reads them.
+pub fn lexemes(source: &str, mode: SqlMode) -> Vec<Lexeme> {
+    let mut scanner = Scanner::new(source.as_bytes(), mode);
+    let mut all = Vec::new();
+    loop {
+        let (raw, span) = scanner.token();
+        let bytes = span.bytes(source.as_bytes());
+        let (kind, text) = match raw {
+            Raw::End => return all,
+            Raw::Word | Raw::Integer | Raw::Decimal | Raw::Float => {
+                (LexemeKind::Word, String::from_utf8_lossy(bytes).into_owned())
+            }
+            Raw::QuotedIdent => {
+                (LexemeKind::Name, String::from_utf8_lossy(&unquoted_ident(bytes)).into_owned())
+            }
+            Raw::String | Raw::Hex | Raw::Bits => (LexemeKind::Literal, String::new()),
+            Raw::Param | Raw::Op(_) | Raw::Invalid => {
+                (LexemeKind::Sign, String::from_utf8_lossy(bytes).into_owned())
+            }
+        };
+        all.push(Lexeme { kind, text, span });
+    }
+}
 
 /// One statement of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -178,6 +223,27 @@ mod tests {
         let mut all = outlines(text.as_bytes(), SqlMode::DEFAULT);
         assert_eq!(all.len(), 1, "{text}");
         all.remove(0)
+    }
+
+    #[test]
+    fn tokens_are_those_of_the_sessions_mode() {
+        let told = |text: &str, mode: SqlMode| {
+            let told = lexemes(text, mode).into_iter().map(|lexeme| match lexeme.kind {
+                LexemeKind::Word => lexeme.text,
+                LexemeKind::Name => format!("<{}>", lexeme.text),
+                LexemeKind::Literal => "'".into(),
+                LexemeKind::Sign => format!("({})", lexeme.text),
+            });
+            told.collect::<Vec<_>>().join(" ")
+        };
+        let plain = SqlMode::DEFAULT;
+        assert_eq!(told("-- it's\nDROP TRIGGER `a``b` # x", plain), "DROP TRIGGER <a`b>");
+        assert_eq!(told("/* ' */ a /*!50100 b */ 'c''d' e", plain), "a b ' e");
+        assert_eq!(told("a \"t\" 5", plain), "a ' 5");
+        assert_eq!(told("a \"t\"\"\"", SqlMode::DEFAULT.with(SqlMode::ANSI_QUOTES)), "a <t\">");
+        assert_eq!(told(r"'c:\' x", SqlMode::DEFAULT.with(SqlMode::NO_BACKSLASH_ESCAPES)), "' x");
+        assert_eq!(told("`a`@'%'=b.c", plain), "<a> (@) ' (=) b (.) c");
+        assert_eq!(told("x 'open", plain), "x ('open)");
     }
 
     #[test]

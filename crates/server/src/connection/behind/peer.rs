@@ -49,8 +49,9 @@ pub(super) struct Link {
     statements: HashMap<u32, u32>,
     /// Of those that the client has closed, the peer's numbers; it is told before the next command.
     closed: Vec<u32>,
-    /// When the peer was seen to follow the source.
+    /// When the peer was seen to follow the source, and which server that was.
     well_since: Option<Instant>,
+    follows: String,
 }
 
 impl Behind {
@@ -233,8 +234,9 @@ impl<F: SessionFactory> Connection<F> {
             None => self.link_to(&front, behind.upstream.capabilities, peer).await?,
         };
         if link.well_since.is_none_or(|since| since.elapsed() > WELL_FOR) {
-            check(&front, &mut link.upstream).await?;
-            link.well_since = Some(Instant::now());
+            let own = front.source.uuid();
+            check(&own, &mut link.upstream).await?;
+            (link.well_since, link.follows) = (Some(Instant::now()), own);
         }
         if link.applied != behind.view.settings {
             link.applied = None;
@@ -291,6 +293,7 @@ impl<F: SessionFactory> Connection<F> {
             statements: HashMap::default(),
             closed: Vec::new(),
             well_since: None,
+            follows: String::new(),
         })
     }
 
@@ -417,13 +420,12 @@ impl<F: SessionFactory> Connection<F> {
     }
 }
 
-/// Whether the peer follows what this server follows.
-async fn check(front: &Front, upstream: &mut Upstream) -> Result<(), Unready> {
+/// Whether the peer follows this server, which is the own source.
+async fn check(own: &str, upstream: &mut Upstream) -> Result<(), Unready> {
     let rows = upstream.query(b"SELECT source_uuid, sql_running FROM avocet.replication").await?;
     let text = |row: &[Option<Vec<u8>>], at: usize| {
         String::from_utf8_lossy(row.get(at).and_then(Option::as_deref).unwrap_or_default()).into_owned()
     };
-    let own = front.source.uuid();
     match rows.as_slice() {
         [row] if text(row, 0) != own => {
             Err(Unready::Lost(format!("it follows the server {}, and this one {own}", text(row, 0))))
@@ -447,6 +449,11 @@ async fn wait_until_fresh(front: &Front, link: &mut Link, routing: &Routing) -> 
     let began = Instant::now();
     let end = tokio::time::timeout(routing.patience, front.source.end());
     let end = end.await.unwrap_or(Err(Late::TimedOut)).map_err(Unready::Late)?;
+    // Places of one server say nothing about another's log.
+    if link.follows != end.source {
+        check(&end.source, &mut link.upstream).await?;
+        link.follows.clone_from(&end.source);
+    }
     let left = routing.patience.saturating_sub(began.elapsed()).max(Duration::from_millis(1));
     let file = end.file.replace('\\', "\\\\").replace('\'', "''");
     let sql = format!("SELECT SOURCE_POS_WAIT('{file}', {}, {:.3})", end.offset, left.as_secs_f64());
