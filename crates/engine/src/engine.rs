@@ -15,7 +15,7 @@ use crate::blocks::Blocks;
 use crate::buffers::BufferPool;
 use crate::capture::Capture;
 use crate::catalog::Catalog;
-use crate::checkpoint::{CheckpointState, Checkpointer};
+use crate::checkpoint::{CheckpointState, Checkpointer, Underway};
 use crate::claim::Claim;
 use crate::commit::Pipeline;
 use crate::entries::MAX_IMAGE_BYTES;
@@ -191,6 +191,7 @@ pub struct Engine {
     pub(crate) checkpoints: Mutex<CheckpointState>,
     /// See [`Checkpointer::redo_from`].
     pub(crate) redo_from: AtomicU64,
+    pub(crate) underway: Underway,
     pub(crate) pace: PaceCounters,
     pub(crate) freezing: FreezerState,
     key_latches: Box<[Mutex<()>]>,
@@ -232,6 +233,7 @@ impl Engine {
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),
             redo_from: AtomicU64::new(parts.checkpoints.current.redo_from.0),
+            underway: Underway::default(),
             checkpoints: Mutex::new(parts.checkpoints),
             pace: PaceCounters::default(),
             freezing: FreezerState::default(),
@@ -385,6 +387,7 @@ impl Engine {
             state: &self.freezing,
             catalog: &self.catalog,
             ddl: &self.ddl,
+            underway: &self.underway,
             snapshots: &self.snapshots,
             pipeline: &self.pipeline,
             blocks: &self.blocks,
@@ -399,6 +402,7 @@ impl Engine {
         Checkpointer {
             state: &self.checkpoints,
             redo_from: &self.redo_from,
+            underway: &self.underway,
             catalog: &self.catalog,
             ddl: &self.ddl,
             snapshots: &self.snapshots,

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! If a page changed between gathering and swap the block is thrown away: the segment was not cool. One segment is frozen or
-//! compacted at a time (`FreezerState::one`); DDL is shut out for the swap alone.
+//! compacted at a time (`FreezerState::one`); DDL is shut out for the swap alone. While a checkpoint is written, segments stay
+//! hot that rows came to and went from since its snapshot (`checkpoint::Underway`).
 //!
 //! When memory is scarce, segments are frozen before they are cool: those that have stood still for longest first, then
 //! those that rows go to. A segment that cannot be frozen is reported, and left alone for a while; the others go on.
@@ -22,6 +23,7 @@ use arrow::array::{ArrayRef, UInt32Array};
 use avocet_base::{SegmentNo, TableId};
 use avocet_log::Durability;
 use avocet_storage::cold::Ordinals;
+use avocet_storage::hot::PageBody;
 use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, SegmentState};
 use avocet_types::ColumnBuilder;
 use hashbrown::HashMap;
@@ -30,6 +32,7 @@ use parking_lot::Mutex;
 use crate::block_rows;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
+use crate::checkpoint::Underway;
 use crate::commit::Pipeline;
 use crate::error::Result;
 use crate::garbage::Garbage;
@@ -71,6 +74,7 @@ pub(crate) struct Freezer<'e> {
     pub state: &'e FreezerState,
     pub catalog: &'e ArcSwap<Catalog>,
     pub ddl: &'e Mutex<()>,
+    pub underway: &'e Underway,
     pub snapshots: &'e Snapshots,
     pub pipeline: &'e Pipeline,
     pub blocks: &'e Blocks,
@@ -237,7 +241,7 @@ impl Freezer<'_> {
             return Ok(false);
         }
         let _copies = self.memory.hold_copies(hot.bytes());
-        let Some(rows) = HotRows::gather(table, hot) else { return Ok(false) };
+        let Some(rows) = HotRows::gather(table, hot, self.underway) else { return Ok(false) };
         let HotRows { columns, ordinals, changes } = rows;
         let block = match ordinals.is_empty() {
             true => None,
@@ -264,7 +268,9 @@ impl Freezer<'_> {
         let pages = table.relation.close_pages(hot);
         let mut guards: Vec<_> = pages.iter().map(|page| page.body.write()).collect();
         let stood_still = guards.len() == changes.len()
-            && guards.iter().zip(&changes).all(|(g, &changes)| g.changes == changes && !g.has_versions());
+            && guards.iter().zip(&changes).all(|(page, &changes)| {
+                page.changes == changes && is_settled(page, self.underway)
+            });
         if !stood_still {
             return discard(Ok(false));
         }
@@ -376,6 +382,11 @@ fn wants_compaction(cold: &ColdSegment) -> bool {
     !deletes.closed && settled > COMPACT_AT * cold.block.meta().rows() as f64
 }
 
+/// Whether a page is the same for every snapshot, and for whoever replays the log from a checkpoint that is being written.
+fn is_settled(page: &PageBody, underway: &Underway) -> bool {
+    !page.has_versions() && !underway.replays(page.vanished_at())
+}
+
 /// A hot segment that may be frozen early.
 struct Candidate {
     table: Arc<TableHandle>,
@@ -395,8 +406,8 @@ struct HotRows {
 }
 
 impl HotRows {
-    /// `None` if some page has versions.
-    fn gather(table: &TableHandle, hot: &HotSegment) -> Option<Self> {
+    /// `None` if some page cannot be frozen.
+    fn gather(table: &TableHandle, hot: &HotSegment, underway: &Underway) -> Option<Self> {
         let layout = &table.layout;
         let types = table.def.columns.iter().map(|c| &c.ty);
         let mut builders: Vec<_> =
@@ -407,7 +418,7 @@ impl HotRows {
                 continue;
             }
             let body = page.body.read();
-            if body.has_versions() || body.frozen {
+            if body.frozen || !is_settled(&body, underway) {
                 return None;
             }
             changes.push(body.changes);

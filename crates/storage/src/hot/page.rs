@@ -15,9 +15,12 @@
 //! 1. The newest version of a row is in place. A slot without a chain is the same for every snapshot.
 //! 2. Bytes of a slot that is not live stay until its chain is gone: older snapshots still read them.
 //! 3. A frozen page never changes again; who finds one looks the row up anew.
+//! 4. The log may have rows of a page that no snapshot sees, though some snapshot is older than they were: those that came and
+//!    went between two snapshots leave their chain at once. `vanished_at` says when the last of them went.
 
 use std::sync::Arc;
 
+use avocet_base::Timestamp;
 use avocet_base::codec::Malformed;
 use avocet_types::{RowLayout, RowRef};
 use parking_lot::RwLock;
@@ -51,6 +54,8 @@ pub struct PageBody {
     versions: Option<Box<[Option<Arc<Undo>>]>>,
     /// Slots with a chain.
     versioned: usize,
+    /// The newest commit of a delete whose row vanished: no snapshot has ever seen it.
+    vanished_at: Timestamp,
     /// Changed since a checkpoint last wrote it.
     pub dirty: bool,
     pub frozen: bool,
@@ -101,6 +106,7 @@ impl HotPage {
                 live_count: 0,
                 versions: None,
                 versioned: 0,
+                vanished_at: Timestamp::MIN,
                 dirty: false,
                 frozen,
                 changes: 0,
@@ -141,6 +147,16 @@ impl PageBody {
 
     pub fn has_versions(&self) -> bool {
         self.versioned > 0
+    }
+
+    /// When the last row went that had come and gone between two snapshots; [`Timestamp::MIN`] if none has.
+    pub fn vanished_at(&self) -> Timestamp {
+        self.vanished_at
+    }
+
+    /// A row whose delete was committed at `at` is taken off its chain although there are older snapshots.
+    pub(crate) fn note_vanished(&mut self, at: Timestamp) {
+        self.vanished_at = self.vanished_at.max(at);
     }
 
     /// One bit a slot, 64 slots a word.
