@@ -29,6 +29,12 @@ use super::delta;
 use crate::prefetch::prefetch;
 use crate::version::{self, Change, Snapshot, Undo, collect_version, truncate_chain};
 
+/// A place in a page's heap.
+#[inline]
+fn heap_place(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a page takes no rows when it has some MiB of strings")
+}
+
 /// Bytes of slots that a page aims at.
 const TARGET_BYTES: usize = 16 << 10;
 /// A heap is compacted when at least this much of it, and at least half, is garbage.
@@ -350,7 +356,7 @@ impl PageBody {
                 let raw: [u8; 4] = self.slots[at..at + 4].try_into().expect("four bytes");
                 let len: [u8; 4] = self.slots[at + 4..at + 8].try_into().expect("four bytes");
                 if len != [0; 4] {
-                    let moved = u32::from_le_bytes(raw) + base as u32;
+                    let moved = heap_place(u32::from_le_bytes(raw) as usize + base);
                     self.slots[at..at + 4].copy_from_slice(&moved.to_le_bytes());
                 } else {
                     self.slots[at..at + 4].fill(0);
@@ -422,9 +428,9 @@ impl PageBody {
             };
             if let Some(bytes) = stored {
                 self.heap[new_at..new_at + new_len].copy_from_slice(bytes);
-                let new_at = if new_len == 0 { 0 } else { new_at as u32 };
+                let new_at = if new_len == 0 { 0 } else { heap_place(new_at) };
                 self.slots[at..at + 4].copy_from_slice(&new_at.to_le_bytes());
-                self.slots[at + 4..at + 8].copy_from_slice(&(new_len as u32).to_le_bytes());
+                self.slots[at + 4..at + 8].copy_from_slice(&heap_place(new_len).to_le_bytes());
             }
         } else if let Some(bytes) = stored {
             self.slots[at..at + size].copy_from_slice(bytes);
@@ -552,7 +558,7 @@ impl PageBody {
                     continue;
                 }
                 let bytes = row.var_bytes(column as usize);
-                let new_at = if bytes.is_empty() { 0 } else { heap.len() as u32 };
+                let new_at = if bytes.is_empty() { 0 } else { heap_place(heap.len()) };
                 heap.extend_from_slice(bytes);
                 let at = slot * layout.fixed_size + layout.fields[column as usize].offset as usize;
                 self.slots[at..at + 4].copy_from_slice(&new_at.to_le_bytes());
@@ -624,6 +630,42 @@ mod tests {
         assert_eq!(seen(&page, &layout, 3, 25).as_deref(), Some("Str(\"a longer text\")"));
         assert!(page.collect(&layout, 3, &undos[3], false));
         assert!(!page.has_versions());
+    }
+
+    /// Each version is of another length than those beside it.
+    #[test]
+    fn an_old_version_behind_many_long_ones_takes_what_the_row_does() {
+        const LEN: usize = 100_000;
+        let layout = RowLayout::new(&[
+            SqlType::INT,
+            SqlType::VarChar { len: 100, collation: Collation::DEFAULT },
+            SqlType::Text { size: avocet_types::LobSize::Long, collation: Collation::DEFAULT },
+        ]);
+        let mut first = Vec::new();
+        layout.encode(&[Datum::Int(7), Datum::str("beside it"), Datum::str("the first")], &mut first);
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        page.place(&layout, 0, &first);
+        let text = |n: u64| {
+            let digit = char::from(b'0' + (n % 10) as u8);
+            digit.to_string().repeat(LEN + (n * 7919 % 1000) as usize)
+        };
+        for n in 1..=1_000 {
+            let txn = Arc::new(TxnState::new(TxnId(n)));
+            let mut after = Vec::new();
+            delta::push_datum(&layout, 2, &Datum::str(&text(n)), &mut after);
+            page.update(&layout, 0, &after, &txn, &mut Vec::new()).expect("well-formed");
+            txn.commit(Timestamp(10 * n));
+        }
+        for (ts, seen) in [(5, "the first".to_owned()), (1_005, text(100)), (5_000, text(500))] {
+            let mut buf = RowBuf::default();
+            let read = page.read(&layout, 0, &Snapshot::at(Timestamp(ts)), &mut buf);
+            assert_eq!(read, SlotRead::Rebuilt);
+            let row = buf.row(&layout);
+            assert!(row.var_bytes(2) == seen.as_bytes(), "at {ts}");
+            assert_eq!(format!("{:?} {:?}", row.get(0), row.get(1)), "Int(7) Str(\"beside it\")");
+            assert!(buf.image.capacity() < 1_000_000, "{} bytes at {ts}", buf.image.capacity());
+        }
     }
 
     #[test]
