@@ -216,7 +216,7 @@ impl Engine {
             ddl: Mutex::new(()),
             snapshots: parts.snapshots,
             pipeline: Pipeline::new(parts.log, parts.last),
-            garbage: Garbage::default(),
+            garbage: Garbage::new(parts.options.memory_limit),
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
             metadata_waits: MetadataWaits::default(),
@@ -454,6 +454,11 @@ impl Engine {
     /// Old versions of rows that are still kept.
     pub fn version_backlog(&self) -> usize {
         self.garbage.versions()
+    }
+
+    /// Bytes of values and index entries that these hold.
+    pub fn version_bytes(&self) -> usize {
+        self.garbage.bytes()
     }
 
     /// Stops the engine if the data directory, its log or its store are not those any more that were opened.

@@ -35,7 +35,7 @@ impl Engine {
     }
 
     fn count_memory(&self) -> usize {
-        let versions = self.version_backlog() * VERSION_BYTES + self.serial.bytes();
+        let versions = self.version_backlog() * VERSION_BYTES + self.version_bytes() + self.serial.bytes();
         self.memory.count(&self.catalog(), &self.temporary.all(), versions)
     }
 

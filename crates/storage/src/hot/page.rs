@@ -719,13 +719,15 @@ mod tests {
             });
             txn.commit(Timestamp(ts));
         }
+        let held = |versions: &[Arc<Undo>]| versions.iter().map(|v| v.link().bytes()).sum::<usize>();
+        let (all, mut freed) = (held(&versions), 0);
         let in_use = [4u64, 11, 12, 25];
         let before = in_use.map(|ts| shown(&page, ts));
         let newest = [26u64, 28, 29, 30].map(|ts| shown(&page, ts));
         let interval = |ts: Timestamp| (ts.0 <= 26).then(|| in_use.iter().filter(|&&s| s < ts.0).count());
         // In the order of the commits, as they become visible.
         for version in &versions {
-            version.merge_older(&layout, &interval);
+            version.merge_older(&layout, &interval, &mut freed);
         }
         let mut kept = Vec::new();
         let mut next = page.chain(0).cloned();
@@ -736,14 +738,19 @@ mod tests {
         // Twelve is a lock alone in its gap, twenty-four is under an update.
         assert_eq!(kept, [30, 29, 28, 27, 26, 25, 12, 11, 4]);
         assert!(versions.iter().all(|v| v.is_settled() != kept.contains(&v.txn.id().0)));
+        assert_eq!(freed, all - held(&versions), "before-images that went are told");
         assert_eq!(in_use.map(|ts| shown(&page, ts)), before);
         assert_eq!([26u64, 28, 29, 30].map(|ts| shown(&page, ts)), newest);
         for version in versions.iter().filter(|version| !version.is_settled()) {
-            assert_eq!(version.merge_older(&layout, &interval), Merged::Nothing, "nothing is left to merge");
+            assert_eq!(
+                version.merge_older(&layout, &interval, &mut freed),
+                Merged::Nothing,
+                "nothing is left to merge"
+            );
         }
         // A snapshot has gone: what it kept apart is one.
         let interval = |ts: Timestamp| interval(ts).map(|gap| gap.min(3));
-        versions[25].merge_older(&layout, &interval);
+        versions[25].merge_older(&layout, &interval, &mut freed);
         assert!(versions[24].is_settled() && !versions[11].is_settled());
         assert_eq!([4u64, 11, 12].map(|ts| shown(&page, ts)), before[..3]);
     }
@@ -761,11 +768,16 @@ mod tests {
         second.commit(Timestamp(6));
         let gone = page.delete(&layout, 0, &third);
         third.commit(Timestamp(7));
+        let mut freed = 0;
         let between = |ts: Timestamp| Some(usize::from(ts.0 > 6));
-        assert_eq!(changed.merge_older(&layout, &between), Merged::Some);
-        assert_eq!(gone.merge_older(&layout, &between), Merged::Nothing, "a snapshot sees the row");
+        assert_eq!(changed.merge_older(&layout, &between, &mut freed), Merged::Some);
+        assert_eq!(
+            gone.merge_older(&layout, &between, &mut freed),
+            Merged::Nothing,
+            "a snapshot sees the row"
+        );
         assert_eq!(seen(&page, &layout, 0, 6).as_deref(), Some("Str(\"changed\")"));
-        assert_eq!(gone.merge_older(&layout, &|_| Some(0)), Merged::Vanished);
+        assert_eq!(gone.merge_older(&layout, &|_| Some(0), &mut freed), Merged::Vanished);
         assert!(came.is_settled() && changed.is_settled());
         assert!(page.collect(&layout, 0, &gone, false), "the slot is free");
         assert!(!page.has_versions());

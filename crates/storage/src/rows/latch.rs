@@ -399,8 +399,13 @@ impl RowLatch<'_> {
     }
 
     /// Has a version stand for older ones; see [`Undo::merge_older`].
-    pub fn merge(&mut self, undo: &Undo, interval: &dyn Fn(Timestamp) -> Option<usize>) -> Merged {
-        let merged = undo.merge_older(self.layout, interval);
+    pub fn merge(
+        &mut self,
+        undo: &Undo,
+        interval: &dyn Fn(Timestamp) -> Option<usize>,
+        freed: &mut usize,
+    ) -> Merged {
+        let merged = undo.merge_older(self.layout, interval, freed);
         if merged == Merged::Vanished
             && let Place::Slot { body, .. } = &mut self.place
             && let Some(at) = undo.txn.committed_at()
