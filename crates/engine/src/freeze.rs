@@ -12,7 +12,8 @@
 //! hot that rows came to and went from since its snapshot (`checkpoint::Underway`).
 //!
 //! When memory is scarce, segments are frozen before they are cool: those that have stood still for longest first, then
-//! those that rows go to. A segment that cannot be frozen is reported, and left alone for a while; the others go on.
+//! those that rows go to, if they can be frozen: a segment that is closed in vain only makes room for another. A segment whose
+//! freezing fails is reported, and left alone for a while; the others go on.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -88,6 +89,7 @@ impl Freezer<'_> {
     /// Freezes segments that have stood still for a while and compacts blocks with many deletes.
     pub fn freeze_cool(&self, pacer: &mut Pacer<'_>) {
         let catalog = self.catalog.load();
+        self.forget_others(&catalog);
         for table in catalog.tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
@@ -123,6 +125,9 @@ impl Freezer<'_> {
             let Candidate { table, number, state, bytes: size, inserting, .. } = candidate;
             let SegmentState::Hot(hot) = &*state else { continue };
             if inserting {
+                if !self.can_be_frozen(&table, hot) {
+                    continue;
+                }
                 table.relation.close_if_insert_segment(number);
             }
             let outcome = self.freeze(&table, number, hot, &mut Pacer::none());
@@ -135,16 +140,26 @@ impl Freezer<'_> {
         freed
     }
 
+    /// Whether nothing is in the way of freezing a segment just now.
+    fn can_be_frozen(&self, table: &TableHandle, hot: &HotSegment) -> bool {
+        !table.relation.is_still()
+            && hot.pages().all(|(_, page)| is_settled(&page.body.read(), self.underway))
+    }
+
     /// The hot segments, in the order in which they are frozen early.
     fn candidates(&self) -> Vec<Candidate> {
         let mut all = Vec::new();
         let catalog = self.catalog.load();
+        self.forget_others(&catalog);
         for table in catalog.tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
                 let SegmentState::Hot(hot) = &*state else { continue };
-                let (bytes, inserting) = (hot.bytes(), inserting == Some(number));
-                if bytes >= LEAST_WORTH_FREEZING && self.may_try(table.id(), number) {
+                let (pages, inserting) = (hot.page_bytes(), inserting == Some(number));
+                let bytes = pages + hot.directory_bytes();
+                // Behind a segment that rows go to there will be another, which has a directory, too.
+                let gain = if inserting { pages } else { bytes };
+                if gain >= LEAST_WORTH_FREEZING && self.may_try(table.id(), number) {
                     let still_since = self.still_since(table.id(), number, hot);
                     all.push(Candidate {
                         table: table.clone(),
@@ -173,6 +188,17 @@ impl Freezer<'_> {
             watch.failed.remove(&(table, number));
         }
         true
+    }
+
+    /// Forgets what it watched of segments that are hot no longer, and of tables that are gone.
+    fn forget_others(&self, catalog: &Catalog) {
+        let mut watch = self.state.watch.lock();
+        let segment = |(table, number): &(TableId, SegmentNo)| {
+            let relation = &catalog.table_by_id(*table)?.relation;
+            (number.0 < relation.segments()).then(|| relation.segment(*number).state_owned())
+        };
+        watch.watched.retain(|key, _| matches!(segment(key).as_deref(), Some(SegmentState::Hot(_))));
+        watch.failed.retain(|key, at| at.elapsed() < RETRY_AFTER && segment(key).is_some());
     }
 
     fn note_outcome(&self, table: TableId, number: SegmentNo, outcome: Result<()>) {
@@ -268,9 +294,10 @@ impl Freezer<'_> {
         let pages = table.relation.close_pages(hot);
         let mut guards: Vec<_> = pages.iter().map(|page| page.body.write()).collect();
         let stood_still = guards.len() == changes.len()
-            && guards.iter().zip(&changes).all(|(page, &changes)| {
-                page.changes == changes && is_settled(page, self.underway)
-            });
+            && guards
+                .iter()
+                .zip(&changes)
+                .all(|(page, &changes)| page.changes == changes && is_settled(page, self.underway));
         if !stood_still {
             return discard(Ok(false));
         }
