@@ -229,6 +229,13 @@ impl Garbage {
         self.note_kept(&keeper);
     }
 
+    /// Merges all that waits to be.
+    pub fn merge_fresh(&self, snapshots: &Snapshots) {
+        let mut keeper = self.keeper.lock();
+        keeper.merge(self, snapshots, usize::MAX, &|| true);
+        self.note_kept(&keeper);
+    }
+
     /// Merges all that can be merged now.
     pub fn merge_all(&self, snapshots: &Snapshots) {
         let mut keeper = self.keeper.lock();

@@ -22,6 +22,8 @@ impl Engine {
         let mut freed = 0;
         if self.count_memory() > 0 {
             self.collector().collect_all();
+            // Rows that came and went since the snapshots in use, as those do that move when they are updated, are in hot pages.
+            self.collector().merge_fresh();
             let over = self.count_memory();
             freed = self.freezer().freeze_early(over);
             self.count_memory();
