@@ -8,7 +8,8 @@ use avocet_base::env::sim::SimDisk;
 use avocet_storage::cold::{Block, BlockMeta, EncodedColumn, block_key, decode_deletes};
 use avocet_storage::store::{BlobStore, BlockCache, LocalStore};
 
-const ID: BlockId = BlockId(1);
+/// Bytes behind a footer, at the end of which is the block's id.
+const TRAILER: usize = 24;
 
 /// An object; or the length of a footer (u16), the footer, and the chunk of any of its columns.
 pub fn run(data: &[u8]) {
@@ -27,10 +28,13 @@ pub fn run(data: &[u8]) {
     }
 }
 
+/// As the block that it says it is.
 fn object(data: &[u8]) {
+    let said = data.split_last_chunk::<TRAILER>().and_then(|(before, _)| before.split_last_chunk());
+    let id = said.map_or(BlockId(1), |(_, id)| BlockId(u64::from_le_bytes(*id)));
     let store = LocalStore::open(Arc::new(SimDisk::new()), PathBuf::from("/store")).expect("opened");
-    store.put(&block_key(ID), data).expect("written");
-    if let Ok(block) = Block::open(Arc::new(store), Arc::new(BlockCache::new(1 << 20)), ID) {
+    store.put(&block_key(id), data).expect("written");
+    if let Ok(block) = Block::open(Arc::new(store), Arc::new(BlockCache::new(1 << 20)), id) {
         let _ = block.verify();
     }
 }

@@ -14,6 +14,7 @@ use hashbrown::HashSet;
 use parking_lot::Mutex;
 
 use crate::error::Result;
+use crate::index_build::in_parallel_requests;
 
 pub(crate) struct Blocks {
     pub store: Arc<dyn BlobStore>,
@@ -44,15 +45,21 @@ impl Blocks {
     }
 
     /// Stores a block durably and opens it.
-    pub fn write(&self, block: EncodedBlock) -> Result<Arc<Block>> {
+    pub fn write(&self, mut block: EncodedBlock) -> Result<Arc<Block>> {
         let id = self.take_id();
+        block.seal(id);
         self.store.put(&block_key(id), &block.bytes)?;
         Ok(self.opened(id, block))
     }
 
     /// As [`Self::write`], a step after the other: see [`BlobStore::put_in_steps`].
-    pub fn write_in_steps(&self, block: EncodedBlock, written: &mut dyn FnMut(u64)) -> Result<Arc<Block>> {
+    pub fn write_in_steps(
+        &self,
+        mut block: EncodedBlock,
+        written: &mut dyn FnMut(u64),
+    ) -> Result<Arc<Block>> {
         let id = self.take_id();
+        block.seal(id);
         self.store.put_in_steps(&block_key(id), &block.bytes, written)?;
         Ok(self.opened(id, block))
     }
@@ -103,15 +110,15 @@ impl Blocks {
     /// Recovery: deletes the objects of blocks that nothing refers to. Those that only the log names (later
     /// records made them free) are still needed if recovery starts over; they go with the next checkpoint.
     pub fn delete_orphans(&self, in_use: &HashSet<BlockId>, named_in_log: &HashSet<BlockId>) -> Result<()> {
-        for (key, _) in self.store.list("blocks/")? {
-            let id =
-                key.strip_prefix("blocks/").and_then(|hex| u64::from_str_radix(hex, 16).ok()).map(BlockId);
-            match id {
-                Some(id) if in_use.contains(&id) => {}
-                Some(id) if named_in_log.contains(&id) => self.retire(&self.open(id)?),
-                _ => self.store.delete(&key)?,
+        let id_of = |key: &str| key.strip_prefix("blocks/").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+        let there = self.store.list("blocks/")?.into_iter().map(|(key, _)| (id_of(&key).map(BlockId), key));
+        let free: Vec<_> = there.filter(|(id, _)| id.is_none_or(|id| !in_use.contains(&id))).collect();
+        in_parallel_requests(free.len(), |n| match &free[n] {
+            (Some(id), _) if named_in_log.contains(id) => {
+                self.retire(&self.open(*id)?);
+                Ok(())
             }
-        }
-        Ok(())
+            (_, key) => Ok(self.store.delete(key)?),
+        })
     }
 }

@@ -19,17 +19,21 @@
 //!    force after power loss, so what it names stays until a newer one is in force.
 //! 5. The manifest says how many rows each segment has, counted where they are in memory: whoever loads it counts again.
 //! 6. The catalog is captured together with the snapshot, under the DDL latch, so it is the catalog of that moment.
-//! 7. Who is told of changes has them up to the checkpoint's log position: it goes on from there with the checkpoint's catalog.
+//! 7. A segment that a checkpoint may still come to is frozen only if the log has none of its rows from after the checkpoint's
+//!    snapshot: replay could not put them into a block. A row that has versions keeps its page hot; one that came and went since
+//!    has none ([`Underway`]).
+//! 8. Who is told of changes has them up to the checkpoint's log position: it goes on from there with the checkpoint's catalog.
 
 pub(crate) mod manifest;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use arc_swap::ArcSwap;
 use avocet_base::checksum::crc32c;
 use avocet_base::codec::Put;
-use avocet_base::{Lsn, SegmentNo, TableId};
+use avocet_base::{Lsn, SegmentNo, TableId, Timestamp};
 use avocet_storage::cold::encode_deletes;
 use avocet_storage::hot::{HotPage, RowBuf, SlotRead};
 use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
@@ -70,6 +74,38 @@ pub(crate) struct CheckpointState {
     pub write_all: bool,
 }
 
+/// The snapshot of the checkpoint that is being written, for those who freeze meanwhile.
+pub(crate) struct Underway(AtomicU64);
+
+impl Default for Underway {
+    fn default() -> Self {
+        Self(AtomicU64::new(Self::NONE))
+    }
+}
+
+impl Underway {
+    const NONE: u64 = u64::MAX;
+
+    /// A checkpoint begins. Under the DDL latch, as whoever freezes has it when he asks.
+    fn begin(&self, snapshot: Timestamp) -> UnderwayGuard<'_> {
+        self.0.store(snapshot.0, Release);
+        UnderwayGuard(self)
+    }
+
+    /// Whether recovery from the checkpoint would replay rows that vanished from a page.
+    pub fn replays(&self, vanished_at: Timestamp) -> bool {
+        vanished_at.0 > self.0.load(Acquire)
+    }
+}
+
+struct UnderwayGuard<'u>(&'u Underway);
+
+impl Drop for UnderwayGuard<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(Underway::NONE, Release);
+    }
+}
+
 /// Identifies an image: page number, or `DELETES` for a segment's delete vector.
 type ImageKey = (TableId, SegmentNo, u16);
 pub(crate) const DELETES: u16 = u16::MAX;
@@ -81,6 +117,7 @@ pub(crate) struct Checkpointer<'e> {
     pub redo_from: &'e AtomicU64,
     pub catalog: &'e ArcSwap<Catalog>,
     pub ddl: &'e Mutex<()>,
+    pub underway: &'e Underway,
     pub snapshots: &'e Arc<Snapshots>,
     pub pipeline: &'e Pipeline,
     pub blocks: &'e Blocks,
@@ -116,10 +153,11 @@ impl Checkpointer<'_> {
     }
 
     fn write_checkpoint(&self, state: &mut CheckpointState, pacer: Pacer<'_>) -> Result<Lsn> {
-        let (guard, redo_from, catalog) = {
+        let (guard, redo_from, catalog, _underway) = {
             let _ddl = self.ddl.lock();
             let (guard, lsn) = self.snapshots.take_with_lsn();
-            (guard, lsn, self.catalog.load_full())
+            let underway = self.underway.begin(guard.ts());
+            (guard, lsn, self.catalog.load_full(), underway)
         };
         // What is visible may be only written so far; a checkpoint must not be ahead of the durable log.
         if self.pipeline.log().durable_lsn() < redo_from {
@@ -415,3 +453,6 @@ pub(crate) fn image_bytes<'o>(object: &'o [u8], image: &ImageRef) -> Result<&'o 
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,10 +17,10 @@
 //!
 //! The mark says a store's id before the store does, so that a crash between the two is no claim of somebody else.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use avocet_base::Env;
-use avocet_base::env::DirectoryLock;
+use avocet_base::env::{DirectoryLock, Disk};
 use avocet_storage::store::{BlobStore, local_root};
 
 use crate::engine::EngineOptions;
@@ -78,6 +78,21 @@ impl Marker {
     }
 }
 
+/// Makes the name of a directory durable, and those of the directories that it is in: they may have been made just now, or by a
+/// process that was killed before it got here.
+fn sync_name(disk: &dyn Disk, dir: &Path) -> std::io::Result<()> {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    for above in dir.ancestors().skip(1) {
+        match disk.sync_dir(above).map_err(|e| (e.kind(), e)) {
+            // Nobody has made anything in a directory that cannot be written to; and some file systems know no sync of one.
+            Err((PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported, _)) => {}
+            Err((_, e)) => return Err(e),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
 /// A data directory and its store, held for one engine.
 pub(crate) struct Claim {
     env: Env,
@@ -106,6 +121,9 @@ impl Claim {
         }
         let mut lock = disk.lock(data, Some(LOCK)).map_err(|e| in_use(&name, &e))?;
         let path = data.join(MARKER);
+        if !names.iter().any(|n| n == MARKER) {
+            sync_name(&**disk, data).map_err(io)?;
+        }
         let (marker, mut marker_end) = match disk.exists(&path).map_err(io)? {
             true => {
                 let file = disk.open(&path, true).map_err(io)?;
@@ -135,7 +153,11 @@ impl Claim {
         let mut locks = vec![lock];
         let store_url = options.objects_url();
         if let Some(root) = local_root(&store_url) {
-            disk.create_dir_all(&root).map_err(|e| EngineError::io(store_url.clone(), &e))?;
+            let io = |e: std::io::Error| EngineError::io(store_url.clone(), &e);
+            disk.create_dir_all(&root).map_err(io)?;
+            if !marker.claimed {
+                sync_name(&**disk, &root).map_err(io)?;
+            }
             locks.push(disk.lock(&root, None).map_err(|e| in_use(&store_url, &e))?);
         }
         Ok(Self { env, data: options.data.clone(), store_url, locks, marker, marker_end, owner: None })
@@ -289,7 +311,7 @@ fn new_id(env: &Env) -> String {
 mod tests {
     use std::sync::Barrier;
 
-    use avocet_base::env::sim::SimDisk;
+    use avocet_base::env::sim::{DiskOp, SimDisk};
     use avocet_storage::store::ObjectBlobs;
 
     use super::*;
@@ -308,6 +330,28 @@ mod tests {
             ..EngineOptions::new("/data")
         };
         Claim::of(&options).expect("the directory is its own")
+    }
+
+    /// What is durable of a directory is of no use before its name is, and the names above it.
+    #[test]
+    fn the_names_of_new_directories_are_durable_before_they_are_claimed() {
+        let disk = SimDisk::new();
+        let options = || EngineOptions {
+            env: disk.env(),
+            store_url: Some("/blobs/of/it".into()),
+            ..EngineOptions::new("/var/lib/data")
+        };
+        let synced =
+            || disk.calls(DiskOp::SyncDir).iter().map(|p| p.display().to_string()).collect::<Vec<_>>();
+        drop(Claim::of(&options()).expect("it is its own"));
+        for above in ["/var/lib", "/var", "/", "/blobs/of", "/blobs"] {
+            assert!(synced().iter().any(|path| path == above), "{above} is not among {:?}", synced());
+        }
+        // A relative one is in the directory of the process.
+        let dir = tempfile::tempdir().expect("made");
+        let data = dir.path().join("a/b/c");
+        drop(Claim::of(&EngineOptions::new(data)).expect("it is its own"));
+        sync_name(&*Env::os().disk, Path::new("target")).expect("synced");
     }
 
     /// Whoever comes first has it, and all others are told so, however close together they come.

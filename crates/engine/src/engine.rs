@@ -16,7 +16,7 @@ use crate::blocks::Blocks;
 use crate::buffers::BufferPool;
 use crate::capture::Capture;
 use crate::catalog::Catalog;
-use crate::checkpoint::{CheckpointState, Checkpointer};
+use crate::checkpoint::{CheckpointState, Checkpointer, Underway};
 use crate::claim::Claim;
 use crate::commit::Pipeline;
 use crate::entries::MAX_IMAGE_BYTES;
@@ -193,6 +193,7 @@ pub struct Engine {
     pub(crate) checkpoints: Mutex<CheckpointState>,
     /// See [`Checkpointer::redo_from`].
     pub(crate) redo_from: AtomicU64,
+    pub(crate) underway: Underway,
     pub(crate) pace: PaceCounters,
     pub(crate) freezing: FreezerState,
     key_latches: Box<[Mutex<()>]>,
@@ -217,7 +218,7 @@ impl Engine {
             ddl: Mutex::new(()),
             snapshots: parts.snapshots,
             pipeline: Pipeline::new(parts.log, parts.last),
-            garbage: Garbage::default(),
+            garbage: Garbage::new(parts.options.memory_limit),
             buffers: BufferPool::default(),
             row_locks: RowLocks::default(),
             activity: Activity::default(),
@@ -235,6 +236,7 @@ impl Engine {
             blocks: parts.blocks,
             next_txn: AtomicU64::new(1),
             redo_from: AtomicU64::new(parts.checkpoints.current.redo_from.0),
+            underway: Underway::default(),
             checkpoints: Mutex::new(parts.checkpoints),
             pace: PaceCounters::default(),
             freezing: FreezerState::default(),
@@ -388,6 +390,7 @@ impl Engine {
             state: &self.freezing,
             catalog: &self.catalog,
             ddl: &self.ddl,
+            underway: &self.underway,
             snapshots: &self.snapshots,
             pipeline: &self.pipeline,
             blocks: &self.blocks,
@@ -402,6 +405,7 @@ impl Engine {
         Checkpointer {
             state: &self.checkpoints,
             redo_from: &self.redo_from,
+            underway: &self.underway,
             catalog: &self.catalog,
             ddl: &self.ddl,
             snapshots: &self.snapshots,
@@ -462,6 +466,11 @@ impl Engine {
     /// Old versions of rows that are still kept.
     pub fn version_backlog(&self) -> usize {
         self.garbage.versions()
+    }
+
+    /// Bytes of values and index entries that these hold.
+    pub fn version_bytes(&self) -> usize {
+        self.garbage.bytes()
     }
 
     /// Stops the engine if the data directory, its log or its store are not those any more that were opened.

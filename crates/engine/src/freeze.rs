@@ -8,10 +8,12 @@
 //! ```
 //!
 //! If a page changed between gathering and swap the block is thrown away: the segment was not cool. One segment is frozen or
-//! compacted at a time (`FreezerState::one`); DDL is shut out for the swap alone.
+//! compacted at a time (`FreezerState::one`); DDL is shut out for the swap alone. While a checkpoint is written, segments stay
+//! hot that rows came to and went from since its snapshot (`checkpoint::Underway`).
 //!
 //! When memory is scarce, segments are frozen before they are cool: those that have stood still for longest first, then
-//! those that rows go to. A segment that cannot be frozen is reported, and left alone for a while; the others go on.
+//! those that rows go to, if they can be frozen: a segment that is closed in vain only makes room for another. A segment whose
+//! freezing fails is reported, and left alone for a while; the others go on.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use arrow::array::{ArrayRef, UInt32Array};
 use avocet_base::{SegmentNo, TableId};
 use avocet_log::Durability;
 use avocet_storage::cold::Ordinals;
+use avocet_storage::hot::PageBody;
 use avocet_storage::relation::{ColdSegment, Deletes, HotSegment, SegmentState};
 use avocet_types::ColumnBuilder;
 use hashbrown::HashMap;
@@ -30,6 +33,7 @@ use parking_lot::Mutex;
 use crate::block_rows;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
+use crate::checkpoint::Underway;
 use crate::commit::Pipeline;
 use crate::error::Result;
 use crate::garbage::Garbage;
@@ -71,6 +75,7 @@ pub(crate) struct Freezer<'e> {
     pub state: &'e FreezerState,
     pub catalog: &'e ArcSwap<Catalog>,
     pub ddl: &'e Mutex<()>,
+    pub underway: &'e Underway,
     pub snapshots: &'e Snapshots,
     pub pipeline: &'e Pipeline,
     pub blocks: &'e Blocks,
@@ -84,6 +89,7 @@ impl Freezer<'_> {
     /// Freezes segments that have stood still for a while and compacts blocks with many deletes.
     pub fn freeze_cool(&self, pacer: &mut Pacer<'_>) {
         let catalog = self.catalog.load();
+        self.forget_others(&catalog);
         for table in catalog.tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
@@ -119,6 +125,9 @@ impl Freezer<'_> {
             let Candidate { table, number, state, bytes: size, inserting, .. } = candidate;
             let SegmentState::Hot(hot) = &*state else { continue };
             if inserting {
+                if !self.can_be_frozen(&table, hot) {
+                    continue;
+                }
                 table.relation.close_if_insert_segment(number);
             }
             let outcome = self.freeze(&table, number, hot, &mut Pacer::none());
@@ -131,16 +140,26 @@ impl Freezer<'_> {
         freed
     }
 
+    /// Whether nothing is in the way of freezing a segment just now.
+    fn can_be_frozen(&self, table: &TableHandle, hot: &HotSegment) -> bool {
+        !table.relation.is_still()
+            && hot.pages().all(|(_, page)| is_settled(&page.body.read(), self.underway))
+    }
+
     /// The hot segments, in the order in which they are frozen early.
     fn candidates(&self) -> Vec<Candidate> {
         let mut all = Vec::new();
         let catalog = self.catalog.load();
+        self.forget_others(&catalog);
         for table in catalog.tables() {
             let inserting = table.relation.insert_segment();
             for (number, state) in table.relation.used_segments() {
                 let SegmentState::Hot(hot) = &*state else { continue };
-                let (bytes, inserting) = (hot.bytes(), inserting == Some(number));
-                if bytes >= LEAST_WORTH_FREEZING && self.may_try(table.id(), number) {
+                let (pages, inserting) = (hot.page_bytes(), inserting == Some(number));
+                let bytes = pages + hot.directory_bytes();
+                // Behind a segment that rows go to there will be another, which has a directory, too.
+                let gain = if inserting { pages } else { bytes };
+                if gain >= LEAST_WORTH_FREEZING && self.may_try(table.id(), number) {
                     let still_since = self.still_since(table.id(), number, hot);
                     all.push(Candidate {
                         table: table.clone(),
@@ -169,6 +188,17 @@ impl Freezer<'_> {
             watch.failed.remove(&(table, number));
         }
         true
+    }
+
+    /// Forgets what it watched of segments that are hot no longer, and of tables that are gone.
+    fn forget_others(&self, catalog: &Catalog) {
+        let mut watch = self.state.watch.lock();
+        let segment = |(table, number): &(TableId, SegmentNo)| {
+            let relation = &catalog.table_by_id(*table)?.relation;
+            (number.0 < relation.segments()).then(|| relation.segment(*number).state_owned())
+        };
+        watch.watched.retain(|key, _| matches!(segment(key).as_deref(), Some(SegmentState::Hot(_))));
+        watch.failed.retain(|key, at| at.elapsed() < RETRY_AFTER && segment(key).is_some());
     }
 
     fn note_outcome(&self, table: TableId, number: SegmentNo, outcome: Result<()>) {
@@ -237,7 +267,7 @@ impl Freezer<'_> {
             return Ok(false);
         }
         let _copies = self.memory.hold_copies(hot.bytes());
-        let Some(rows) = HotRows::gather(table, hot) else { return Ok(false) };
+        let Some(rows) = HotRows::gather(table, hot, self.underway) else { return Ok(false) };
         let HotRows { columns, ordinals, changes } = rows;
         let block = match ordinals.is_empty() {
             true => None,
@@ -264,7 +294,10 @@ impl Freezer<'_> {
         let pages = table.relation.close_pages(hot);
         let mut guards: Vec<_> = pages.iter().map(|page| page.body.write()).collect();
         let stood_still = guards.len() == changes.len()
-            && guards.iter().zip(&changes).all(|(g, &changes)| g.changes == changes && !g.has_versions());
+            && guards
+                .iter()
+                .zip(&changes)
+                .all(|(page, &changes)| page.changes == changes && is_settled(page, self.underway));
         if !stood_still {
             return discard(Ok(false));
         }
@@ -376,6 +409,11 @@ fn wants_compaction(cold: &ColdSegment) -> bool {
     !deletes.closed && settled > COMPACT_AT * cold.block.meta().rows() as f64
 }
 
+/// Whether a page is the same for every snapshot, and for whoever replays the log from a checkpoint that is being written.
+fn is_settled(page: &PageBody, underway: &Underway) -> bool {
+    !page.has_versions() && !underway.replays(page.vanished_at())
+}
+
 /// A hot segment that may be frozen early.
 struct Candidate {
     table: Arc<TableHandle>,
@@ -395,8 +433,8 @@ struct HotRows {
 }
 
 impl HotRows {
-    /// `None` if some page has versions.
-    fn gather(table: &TableHandle, hot: &HotSegment) -> Option<Self> {
+    /// `None` if some page cannot be frozen.
+    fn gather(table: &TableHandle, hot: &HotSegment, underway: &Underway) -> Option<Self> {
         let layout = &table.layout;
         let types = table.def.columns.iter().map(|c| &c.ty);
         let mut builders: Vec<_> =
@@ -407,7 +445,7 @@ impl HotRows {
                 continue;
             }
             let body = page.body.read();
-            if body.has_versions() || body.frozen {
+            if body.frozen || !is_settled(&body, underway) {
                 return None;
             }
             changes.push(body.changes);

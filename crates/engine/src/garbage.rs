@@ -17,6 +17,9 @@
 //! Committing threads do both, in proportion to what they have changed themselves, so the backlog does not grow whatever the
 //! load is and however little time the background thread gets; that sees to what stays behind.
 //!
+//! Versions are counted with the bytes that they hold: few large before-images are as much as many small ones, to those who merge
+//! and to the memory budget.
+//!
 //! Invariants:
 //! 1. A slot without a chain has no stale index entries in the trees, so that it can be frozen as it is. Hence versions of
 //!    a row are collected in commit order, by one collector at a time, and the entries that a version kept alive go under
@@ -30,7 +33,7 @@ mod row;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 
 use avocet_base::{RowId, Timestamp};
 use avocet_storage::Undo;
@@ -48,20 +51,28 @@ pub(crate) struct UndoEntry {
     pub table: u16,
     pub row: RowId,
     pub undo: Arc<Undo>,
+    /// What the version held beside itself when it was made ([`Link::bytes`](avocet_storage::version::Link::bytes)).
+    pub bytes: u32,
 }
 
 /// What a committed transaction leaves behind.
 pub(crate) struct Leftover {
     pub ts: Timestamp,
     pub lists: Lists,
+    /// Of its entries.
+    pub bytes: usize,
 }
 
-#[derive(Default)]
 pub(crate) struct Garbage {
     fresh: Mutex<VecDeque<Leftover>>,
     fresh_versions: AtomicUsize,
+    fresh_bytes: AtomicUsize,
     keeper: Mutex<Keeper>,
     kept_versions: AtomicUsize,
+    /// As the keeper counts them.
+    kept_bytes: AtomicIsize,
+    /// So many bytes of before-images may wait to be collected before they are merged, however few versions they are.
+    unmerged_bytes: usize,
     /// The newest commit when stragglers were last collected.
     straggling: AtomicU64,
     /// Lists of transactions that are collected, empty, for those to come.
@@ -80,20 +91,58 @@ const SPARE_LISTS: usize = 64;
 const SPARE_LEN: usize = 1024;
 /// So many versions may wait to be collected before they are merged. Without an old snapshot there are hardly ever more.
 const UNMERGED: usize = 16 << 10;
+/// Or this share of the memory limit.
+const UNMERGED_SHARE: usize = 64;
+/// Who has left so many bytes merges one more version: whoever changes large values pays for what waits before these, too.
+const BYTES_PER_MERGE: usize = 1 << 10;
 
 impl Garbage {
+    /// Of an engine with a limit of memory.
+    pub fn new(memory_limit: usize) -> Self {
+        Self {
+            fresh: Mutex::default(),
+            fresh_versions: AtomicUsize::new(0),
+            fresh_bytes: AtomicUsize::new(0),
+            keeper: Mutex::default(),
+            kept_versions: AtomicUsize::new(0),
+            kept_bytes: AtomicIsize::new(0),
+            unmerged_bytes: memory_limit / UNMERGED_SHARE,
+            straggling: AtomicU64::new(0),
+            spare: Mutex::default(),
+        }
+    }
+
     pub fn push(&self, leftover: Leftover) {
         let mut fresh = self.fresh.lock();
         self.fresh_versions.fetch_add(leftover.lists.undo.len(), Ordering::Relaxed);
+        if leftover.bytes > 0 {
+            self.fresh_bytes.fetch_add(leftover.bytes, Ordering::Relaxed);
+        }
         // Threads may push a little out of order; the queue is kept sorted, so that its front is the oldest.
         let at = fresh.iter().rposition(|l| l.ts <= leftover.ts).map_or(0, |p| p + 1);
         fresh.insert(at, leftover);
     }
 
-    fn pop_if(&self, predicate: impl FnOnce(&Leftover) -> bool) -> Option<Leftover> {
+    /// Hands the oldest transaction to the keeper, who counts its bytes from now on.
+    fn pop_if(&self, keeper: &mut Keeper, predicate: impl FnOnce(&Leftover) -> bool) -> Option<Leftover> {
         let leftover = self.fresh.lock().pop_front_if(|front| predicate(front))?;
         self.fresh_versions.fetch_sub(leftover.lists.undo.len(), Ordering::Relaxed);
+        if leftover.bytes > 0 {
+            self.fresh_bytes.fetch_sub(leftover.bytes, Ordering::Relaxed);
+            keeper.bytes += leftover.bytes as isize;
+        }
         Some(leftover)
+    }
+
+    /// Whether more waits to be merged than is left alone.
+    fn is_much(&self) -> bool {
+        self.fresh_versions.load(Ordering::Relaxed) > UNMERGED
+            || self.fresh_bytes.load(Ordering::Relaxed) > self.unmerged_bytes
+    }
+
+    fn note_kept(&self, keeper: &Keeper) {
+        self.kept_versions.store(keeper.versions(), Ordering::Relaxed);
+        self.kept_bytes.store(keeper.bytes, Ordering::Relaxed);
     }
 
     /// Empty lists for a new transaction.
@@ -117,12 +166,18 @@ impl Garbage {
         self.fresh_versions.load(Ordering::Relaxed) + self.kept_versions.load(Ordering::Relaxed)
     }
 
+    /// Bytes of their before-images and of the index entries that only they need.
+    pub fn bytes(&self) -> usize {
+        let kept = self.kept_bytes.load(Ordering::Relaxed);
+        self.fresh_bytes.load(Ordering::Relaxed).saturating_add_signed(kept)
+    }
+
     /// Collects at most `most` transactions of at most `versions` each that every snapshot from `oldest` on has seen
     /// commit. A larger one stays, and those behind it. Does nothing if somebody else is at it.
     pub fn collect(&self, oldest: Timestamp, most: usize, versions: usize) -> usize {
         let Some(mut keeper) = self.keeper.try_lock() else { return 0 };
         let done = (0..most).take_while(|_| self.collect_next(&mut keeper, oldest, versions)).count();
-        self.kept_versions.store(keeper.versions(), Ordering::Relaxed);
+        self.note_kept(&keeper);
         done
     }
 
@@ -130,14 +185,14 @@ impl Garbage {
     pub fn collect_all(&self, oldest: Timestamp) {
         let mut keeper = self.keeper.lock();
         while self.collect_next(&mut keeper, oldest, usize::MAX) {}
-        self.kept_versions.store(keeper.versions(), Ordering::Relaxed);
+        self.note_kept(&keeper);
     }
 
     fn collect_next(&self, keeper: &mut Keeper, oldest: Timestamp, versions: usize) -> bool {
         if !keeper.is_empty() {
             return keeper.collect(self, oldest, versions);
         }
-        match self.pop_if(|front| front.ts <= oldest && front.lists.undo.len() <= versions) {
+        match self.pop_if(keeper, |front| front.ts <= oldest && front.lists.undo.len() <= versions) {
             Some(leftover) => {
                 collect_entries(&leftover.lists, &leftover.lists.undo, keeper);
                 self.keep_lists(leftover.lists);
@@ -147,14 +202,19 @@ impl Garbage {
         }
     }
 
+    /// How many versions whoever has left some of so many bytes merges: twice as many, so that what waits grows less.
+    pub fn share_of_merging(versions: usize, bytes: usize) -> usize {
+        2 * versions + bytes / BYTES_PER_MERGE
+    }
+
     /// Merges about so many versions that an old snapshot holds up, if there are many. Does nothing if somebody else is at it.
     pub fn merge(&self, snapshots: &Snapshots, versions: usize) -> usize {
-        if self.fresh_versions.load(Ordering::Relaxed) <= UNMERGED {
+        if !self.is_much() {
             return 0;
         }
         let Some(mut keeper) = self.keeper.try_lock() else { return 0 };
-        let done = keeper.merge(self, snapshots, versions, UNMERGED);
-        self.kept_versions.store(keeper.versions(), Ordering::Relaxed);
+        let done = keeper.merge(self, snapshots, versions, &|| self.is_much());
+        self.note_kept(&keeper);
         done
     }
 
@@ -166,18 +226,25 @@ impl Garbage {
         let Some(mut keeper) = self.keeper.try_lock() else { return };
         keeper.renew_horizon(snapshots);
         keeper.look_again(versions);
-        self.kept_versions.store(keeper.versions(), Ordering::Relaxed);
+        self.note_kept(&keeper);
+    }
+
+    /// Merges all that waits to be.
+    pub fn merge_fresh(&self, snapshots: &Snapshots) {
+        let mut keeper = self.keeper.lock();
+        keeper.merge(self, snapshots, usize::MAX, &|| true);
+        self.note_kept(&keeper);
     }
 
     /// Merges all that can be merged now.
     pub fn merge_all(&self, snapshots: &Snapshots) {
         let mut keeper = self.keeper.lock();
-        keeper.merge(self, snapshots, usize::MAX, 0);
+        keeper.merge(self, snapshots, usize::MAX, &|| true);
         keeper.renew_horizon(snapshots);
         keeper.look_at_all_again();
         // Those that were taken in after they had been looked at.
         keeper.look_at_all_again();
-        self.kept_versions.store(keeper.versions(), Ordering::Relaxed);
+        self.note_kept(&keeper);
     }
 }
 
@@ -191,6 +258,7 @@ fn collect_entries(lists: &Lists, entries: &[UndoEntry], keeper: &mut Keeper) {
         let _pinned = pin();
         // They were changed a while ago.
         some.iter().for_each(|entry| table(entry).relation.prefetch_row(entry.row));
-        some.iter().for_each(|entry| row::collect(table(entry), entry, &mut keeper.buf));
+        let freed: usize = some.iter().map(|entry| row::collect(table(entry), entry, &mut keeper.buf)).sum();
+        keeper.bytes -= freed as isize;
     }
 }

@@ -174,6 +174,22 @@ pub(crate) fn push_entries(
 
 /// Runs tasks 0 to `count` − 1, on as many threads as there are processors. After an error no further one begins.
 pub(crate) fn in_parallel(count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    on_threads(processors(), count, task)
+}
+
+/// Requests of a block store that are waited for at once: an object store takes as long for each as for many.
+const REQUESTS: usize = 16;
+
+/// The same for tasks that wait for a block store most of the time.
+pub(crate) fn in_parallel_requests(count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    on_threads(processors().max(REQUESTS), count, task)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn on_threads(threads: usize, count: usize, task: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
     let work = || {
@@ -186,7 +202,6 @@ pub(crate) fn in_parallel(count: usize, task: impl Fn(usize) -> Result<()> + Syn
             n = next.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    std::thread::scope(|scope| (0..threads.min(count)).for_each(|_| drop(scope.spawn(work))));
     failed.into_inner().map_or(Ok(()), Err)
 }

@@ -72,7 +72,7 @@ const UPDATED_SEGMENT: usize = 4;
 const COPIES: usize = 3;
 /// The share of the machine's memory that is used unless told otherwise.
 const SHARE_OF_MACHINE: f64 = 0.6;
-/// What an old version of a row takes, about, with its part of what is kept of its transaction.
+/// What an old version of a row takes, about, with its part of what is kept of its transaction; its before-image comes to that.
 pub(crate) const VERSION_BYTES: usize = 200;
 
 /// Who uses how much, in bytes.

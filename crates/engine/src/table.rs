@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use avocet_base::{IndexId, RowId, TableId, Timestamp};
 use avocet_storage::TxnState;
-use avocet_storage::cold::{Block, ColumnsView};
+use avocet_storage::cold::Block;
 use avocet_storage::index::{BTree, Direction};
 use avocet_storage::relation::{Relation, RowsPerSegment};
 use avocet_types::error::SqlError;
@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::buffers::ReadScratch;
-use crate::columns;
+use crate::columns::BlockView;
 use crate::error::Result;
 use crate::hints::Hints;
 use crate::keys::KeyRange;
@@ -53,8 +53,8 @@ pub struct TableHandle {
     /// These, compiled for the first that asks.
     rules: OnceLock<std::result::Result<RowRules, SqlError>>,
     pub(crate) touched: Arc<TouchedRows>,
-    /// How the table sees blocks, if not as they were written; made for the first that is opened.
-    columns_view: Arc<OnceLock<ColumnsView>>,
+    /// How the table sees blocks; made for the first that is opened.
+    block_view: Arc<OnceLock<BlockView>>,
     /// The commit that made the table what it is: snapshots before it do not have its rows.
     readable_from: Timestamp,
     /// The commit that made its newest index, or the table.
@@ -224,7 +224,7 @@ impl TableHandle {
             has_rules: def.has_rules(),
             rules: OnceLock::new(),
             touched: Arc::default(),
-            columns_view: Arc::default(),
+            block_view: Arc::default(),
             readable_from: Timestamp::MIN,
             changed_at: Timestamp::MIN,
             def: Arc::new(def),
@@ -250,20 +250,18 @@ impl TableHandle {
             referenced: self.referenced.clone(),
             sample: self.sample.clone(),
             touched: self.touched.clone(),
-            columns_view: self.columns_view.clone(),
+            block_view: self.block_view.clone(),
             readable_from: self.readable_from,
             changed_at: self.changed_at,
         }
     }
 
-    /// A block with the table's columns, of one as it was written.
+    /// A block with the table's columns, of one as it was written; see [`BlockView::see`].
     pub(crate) fn view(&self, block: Arc<Block>) -> Result<Arc<Block>> {
-        let Some(stored) = &self.def.stored else { return Ok(block) };
-        if self.columns_view.get().is_none() {
-            let _ = self.columns_view.set(columns::view(&self.def, stored)?);
+        if self.block_view.get().is_none() {
+            let _ = self.block_view.set(BlockView::of(&self.def)?);
         }
-        let view = self.columns_view.get().expect("it was made above");
-        Ok(Arc::new(view.of(&block)?))
+        self.block_view.get().expect("it was made above").see(block)
     }
 
     /// Another relation of the same table, under a definition of which some columns are new or gone. Nothing of it is known yet

@@ -19,6 +19,7 @@ use std::path::Path;
 use avocet_base::env::Disk;
 use avocet_base::env::sim::SimDisk;
 use avocet_engine::*;
+use avocet_storage::cold::{BlockMeta, FORMAT_VERSION};
 use record::history::{LOG, Record, corpus, options};
 use seeded::fuzz;
 use seeded::random::Random;
@@ -105,11 +106,12 @@ fn any_bytes_are_taken_for_a_block() {
     let mut examples = Vec::new();
     for name in disk.list(blocks).expect("listed") {
         let object = disk.contents(&blocks.join(name)).expect("there");
-        // docs/data_file.md: a head of 16 bytes, chunks, the footer, a trailer of 24 that begins with its length.
+        // docs/data_file.md: a head of 16 bytes, chunks, the footer, which ends with the block's id, a trailer of 24 that begins with
+        // its length.
         let trailer = object.len() - 24;
         let len = u32::from_le_bytes(object[trailer..trailer + 4].try_into().expect("four bytes")) as usize;
-        let (chunks, footer) = object[16..trailer].split_at(trailer - len - 16);
-        let meta = avocet_storage::cold::BlockMeta::from_bytes(footer, 1).expect("a footer");
+        let (chunks, footer) = object[16..trailer - 8].split_at(trailer - len - 16);
+        let meta = BlockMeta::from_bytes(footer, FORMAT_VERSION).expect("a footer");
         for column in &meta.columns {
             let chunk = &chunks[column.offset as usize..][..column.len as usize];
             examples.push([&(len as u16).to_le_bytes()[..], footer, chunk].concat());

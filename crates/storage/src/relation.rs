@@ -169,8 +169,17 @@ impl HotSegment {
 
     /// What the segment takes of memory.
     pub fn bytes(&self) -> usize {
-        let pages: usize = self.pages().map(|(_, page)| page.body.read().bytes()).sum();
-        size_of_val(&*self.pages) + pages
+        self.directory_bytes() + self.page_bytes()
+    }
+
+    /// What it takes if it has no page.
+    pub fn directory_bytes(&self) -> usize {
+        size_of_val(&*self.pages)
+    }
+
+    /// What its pages hold.
+    pub fn page_bytes(&self) -> usize {
+        self.pages().map(|(_, page)| page.body.read().bytes()).sum()
     }
 
     /// The pages that exist, with their numbers.

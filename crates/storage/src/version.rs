@@ -152,6 +152,12 @@ pub struct Link {
 }
 
 impl Link {
+    /// Bytes that it holds beside itself: of the before-image, and of index entries.
+    pub fn bytes(&self) -> usize {
+        let before = if let Change::Update { before } = &self.change { before.len() } else { 0 };
+        before + self.stale.iter().map(|stale| stale.entry.len()).sum::<usize>()
+    }
+
     pub fn older(&self) -> Option<Arc<Undo>> {
         self.older.clone()
     }

@@ -113,6 +113,9 @@ pub struct Field {
     pub scale: u8,
 }
 
+/// So many variable-length bytes of an image may be out of use whatever the others are.
+const IMAGE_SLACK: usize = 4 << 10;
+
 /// Where each column of a table's rows is.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
@@ -170,9 +173,9 @@ impl RowLayout {
             }
         };
         assert!(field.storage.is_var(), "column {column} is not of variable length");
-        let offset = (image.len() - start - self.fixed_size) as u32;
+        let offset = heap_place(image.len() - start - self.fixed_size);
         image[at..at + 4].copy_from_slice(&offset.to_le_bytes());
-        image[at + 4..at + 8].copy_from_slice(&(var.len() as u32).to_le_bytes());
+        image[at + 4..at + 8].copy_from_slice(&heap_place(var.len()).to_le_bytes());
         image.extend_from_slice(var);
     }
 
@@ -196,12 +199,48 @@ impl RowLayout {
         };
         image[null_byte] &= !(1 << (column % 8));
         if field.storage.is_var() {
-            let offset = (image.len() - start - self.fixed_size) as u32;
+            let offset = heap_place(image.len() - start - self.fixed_size);
             image[at..at + 4].copy_from_slice(&offset.to_le_bytes());
-            image[at + 4..at + 8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+            image[at + 4..at + 8].copy_from_slice(&heap_place(bytes.len()).to_le_bytes());
             image.extend_from_slice(bytes);
         } else {
             image[at..at + field.storage.size()].copy_from_slice(bytes);
+        }
+    }
+
+    /// As [`Self::put_stored`], for an image that is all of the vector and whose columns are changed again and again: a value
+    /// goes where the column's last one is if it is no longer than that. [`Self::compact`] frees what is left behind.
+    pub fn replace_stored(&self, image: &mut Vec<u8>, column: usize, stored: Option<&[u8]>) {
+        if let Some(bytes) = stored
+            && self.fields[column].storage.is_var()
+        {
+            let (fixed, heap) = image.split_at_mut(self.fixed_size);
+            let row = RowRef::new(self, fixed, heap);
+            let (offset, room) = row.var_range(column);
+            if !row.is_null(column) && bytes.len() <= room {
+                heap[offset..offset + bytes.len()].copy_from_slice(bytes);
+                let at = self.fields[column].offset as usize;
+                fixed[at + 4..at + 8].copy_from_slice(&heap_place(bytes.len()).to_le_bytes());
+                return;
+            }
+        }
+        self.put_stored(image, 0, column, stored);
+    }
+
+    /// Makes an image small again of which most of the variable-length bytes are not in use.
+    pub fn compact(&self, image: &mut Vec<u8>) {
+        let heap = image.len() - self.fixed_size;
+        if heap <= IMAGE_SLACK {
+            return;
+        }
+        let (fixed, bytes) = image.split_at(self.fixed_size);
+        let row = RowRef::new(self, fixed, bytes);
+        let columns = self.var_columns.iter().map(|&column| usize::from(column));
+        let live: usize = columns.filter(|&c| !row.is_null(c)).map(|c| row.var_range(c).1).sum();
+        if heap > 2 * live + IMAGE_SLACK {
+            let mut compact = Vec::with_capacity(self.fixed_size + live);
+            row.to_image(&mut compact);
+            *image = compact;
         }
     }
 
@@ -222,6 +261,12 @@ impl RowLayout {
         }
         Ok(row)
     }
+}
+
+/// An offset into the variable-length bytes of a row, or a length of some of them.
+#[inline]
+fn heap_place(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a row has less than 4 GiB")
 }
 
 /// Writes a fixed-width value in its storage form.
@@ -372,7 +417,7 @@ impl<'a> RowRef<'a> {
                 continue;
             }
             let bytes = self.var_bytes(column);
-            let offset = (image.len() - start - self.layout.fixed_size) as u32;
+            let offset = heap_place(image.len() - start - self.layout.fixed_size);
             let at = start + self.layout.fields[column].offset as usize;
             image[at..at + 4].copy_from_slice(&offset.to_le_bytes());
             image.extend_from_slice(bytes);

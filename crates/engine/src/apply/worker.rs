@@ -68,8 +68,10 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// After all that the version is to hold has been put there.
     fn note(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
-        self.done.undo.push(UndoEntry { table, row, undo });
+        let bytes = undo.link().bytes() as u32;
+        self.done.undo.push(UndoEntry { table, row, undo, bytes });
     }
 
     fn insert(&mut self, t: u16, table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
@@ -101,8 +103,9 @@ impl<'a> Worker<'a> {
         latch.keep_row(&mut self.old);
         let undo = latch.update(after, self.state, &mut self.before).map_err(malformed("row delta"))?;
         drop(latch);
-        self.note(t, row, undo.clone());
-        self.move_entries(table, row, after, &undo)
+        let moved = self.move_entries(table, row, after, &undo);
+        self.note(t, row, undo);
+        moved
     }
 
     /// The row as it is to be for a change.

@@ -22,6 +22,8 @@ impl Engine {
         let mut freed = 0;
         if self.count_memory() > 0 {
             self.collector().collect_all();
+            // Rows that came and went since the snapshots in use, as those do that move when they are updated, are in hot pages.
+            self.collector().merge_fresh();
             let over = self.count_memory();
             freed = self.freezer().freeze_early(over);
             self.count_memory();
@@ -35,7 +37,7 @@ impl Engine {
     }
 
     fn count_memory(&self) -> usize {
-        let versions = self.version_backlog() * VERSION_BYTES + self.serial.bytes();
+        let versions = self.version_backlog() * VERSION_BYTES + self.version_bytes() + self.serial.bytes();
         self.memory.count(&self.catalog(), &self.temporary.all(), versions)
     }
 

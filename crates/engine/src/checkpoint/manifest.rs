@@ -10,6 +10,7 @@ use super::DELETES;
 use crate::catalog::Change;
 use crate::error::{EngineError, Result};
 use crate::redo::Origin;
+use crate::redo::apply::MOST_UNLOGGED_SEGMENTS;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"AVCK");
 /// The format that is written.
@@ -19,8 +20,6 @@ const FORMAT_2: u16 = 2;
 /// Also without the row ids that a table has given out, and without origins.
 const FORMAT_1: u16 = 1;
 
-/// Segments that a table may have had beyond those that the log accounts for: those of rows that were rolled back.
-const MOST_UNLOGGED_SEGMENTS: u64 = 1 << 20;
 /// What the log takes for a segment of rows at the very least, in bytes: the reference to a block.
 const LEAST_LOGGED: u64 = 16;
 

@@ -98,3 +98,62 @@ fn a_segment_that_failed_is_left_alone_for_a_while() {
     assert!(engine.freezer().freeze_early(usize::MAX) > 0);
     assert_eq!(hot_segments(&engine), 0);
 }
+
+/// Behind an old snapshot nothing can be frozen: then nothing is closed either, however often relief is asked for.
+#[test]
+fn rows_go_on_to_a_segment_that_cannot_be_frozen() {
+    let disk = SimDisk::new();
+    let engine = filled(&disk);
+    let table = engine.catalog().table("d", "t0").expect("created").clone();
+    let mut old = engine.begin(TxnOptions::default());
+    old.fix_snapshot();
+    let segments = table.relation.segments();
+    for id in 0..20 {
+        let mut txn = engine.begin(TxnOptions::default());
+        txn.insert(&table, &[Datum::Int(ROWS + id)]).expect("inserted");
+        txn.commit().expect("logged").wait().expect("durable");
+        engine.freezer().freeze_early(usize::MAX);
+        assert_eq!(table.relation.segments(), segments, "after row {id}");
+    }
+    assert_eq!(hot_segments(&engine), 1, "the other tables' are frozen");
+    drop(old);
+    engine.collect_all_garbage();
+    assert!(engine.freezer().freeze_early(usize::MAX) > 0);
+    assert_eq!(hot_segments(&engine), 0);
+}
+
+/// A table with a few rows, of narrow pages: its segment's directory is most of what it takes, and the next one's is as large.
+#[test]
+fn a_segment_of_few_rows_is_not_closed_for_its_directory() {
+    let disk = SimDisk::new();
+    let engine = filled(&disk);
+    let columns = (0..150).map(|n| ColumnDef::new(format!("c{n}"), SqlType::BIGINT)).collect();
+    engine.create_table(TableDef::new("d", "wide", columns, vec![IndexDef::primary(&[0])])).expect("created");
+    let table = engine.catalog().table("d", "wide").expect("created").clone();
+    assert!(table.relation.pages_per_segment() * size_of::<avocet_storage::hot::HotPage>() > 8 << 10);
+    table.relation.open_hot(table.relation.next_row_id(0, usize::MAX).segment());
+    let segments = table.relation.segments();
+    engine.freezer().freeze_early(usize::MAX);
+    assert_eq!((table.relation.insert_segment().is_some(), table.relation.segments()), (true, segments));
+}
+
+#[test]
+fn tables_that_are_gone_are_watched_no_longer() {
+    let disk = SimDisk::new();
+    let engine = filled(&disk);
+    let watched = |engine: &Engine| {
+        let watch = engine.freezing.watch.lock();
+        (watch.watched.len(), watch.failed.len())
+    };
+    (1..=2u64).for_each(|n| disk.fail(DiskOp::Create, n, DiskError::Io));
+    let mut old = engine.begin(TxnOptions::default());
+    old.fix_snapshot();
+    assert_eq!(hot_segments(&engine), TABLES);
+    engine.freezer().freeze_early(usize::MAX);
+    assert_eq!(watched(&engine), (2, 2), "what is frozen is not watched");
+    for name in names() {
+        engine.drop_table("d", &name, Duration::ZERO).expect("dropped");
+    }
+    engine.freezer().freeze_cool(&mut Pacer::none());
+    assert_eq!(watched(&engine), (0, 0));
+}

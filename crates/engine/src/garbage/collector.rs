@@ -36,6 +36,11 @@ impl Collector<'_> {
         self.garbage.merge(self.snapshots, versions)
     }
 
+    /// Merges all versions that nobody has looked at yet, few as they may be: memory is scarce.
+    pub fn merge_fresh(&self) {
+        self.garbage.merge_fresh(self.snapshots);
+    }
+
     /// Merges all versions that no snapshot in use tells apart.
     pub fn merge_all(&self) {
         self.garbage.merge_all(self.snapshots);

@@ -33,6 +33,9 @@ pub(super) struct Keeper {
     chunks: VecDeque<Chunk>,
     /// Entries in chunks.
     entries: usize,
+    /// What the versions hold that were handed on to it and are not collected: below zero while the transaction of one that
+    /// another has taken in is still to come.
+    pub bytes: isize,
     /// The chunk to be looked at next, and how many entries are to be.
     next: usize,
     credit: usize,
@@ -84,21 +87,21 @@ impl Keeper {
         true
     }
 
-    /// Merges about so many fresh versions, as long as more than `leave` are left; how many it did.
+    /// Merges about so many fresh versions, as long as they are much; how many it did.
     pub fn merge(
         &mut self,
         garbage: &Garbage,
         snapshots: &Snapshots,
         versions: usize,
-        leave: usize,
+        is_much: &dyn Fn() -> bool,
     ) -> usize {
         let mut done = 0;
-        while done < versions && self.takes_next(garbage, snapshots, leave) {
+        while done < versions && self.takes_next(garbage, snapshots, is_much) {
             let Some((leftover, mut at)) = self.half.take() else { break };
             while done < versions && at < leftover.lists.undo.len() {
                 let entry = &leftover.lists.undo[at];
                 let table = &leftover.lists.tables[entry.table as usize];
-                if row::merge(table, entry, &self.horizon, &mut self.buf) {
+                if row::merge(table, entry, &self.horizon, &mut self.buf, &mut self.bytes) {
                     self.keep(table, entry.clone(), leftover.ts);
                 }
                 (done, at) = (done + 1, at + 1);
@@ -115,11 +118,11 @@ impl Keeper {
 
     /// Takes the next transaction out of the queue, unless one is merged in part already. False if there is none that is
     /// visible, or if it may be collected as it is.
-    fn takes_next(&mut self, garbage: &Garbage, snapshots: &Snapshots, leave: usize) -> bool {
+    fn takes_next(&mut self, garbage: &Garbage, snapshots: &Snapshots, is_much: &dyn Fn() -> bool) -> bool {
         if self.half.is_some() {
             return true;
         }
-        if garbage.fresh_versions.load(std::sync::atomic::Ordering::Relaxed) <= leave {
+        if !is_much() {
             return false;
         }
         let Some(ts) = garbage.fresh.lock().front().map(|front| front.ts) else { return false };
@@ -130,7 +133,8 @@ impl Keeper {
             self.renew_horizon(snapshots);
         }
         let oldest = self.horizon.oldest();
-        let taken = garbage.pop_if(|front| front.ts > oldest && front.ts <= self.horizon.visible);
+        let visible = self.horizon.visible;
+        let taken = garbage.pop_if(self, |front| front.ts > oldest && front.ts <= visible);
         self.half = taken.map(|leftover| (leftover, 0));
         self.half.is_some()
     }
@@ -186,7 +190,8 @@ impl Keeper {
             }
             // Most have nothing below them that could be merged.
             let may_merge = may_merge && entry.undo.older_in_use().is_some();
-            !may_merge || row::merge(&tables[entry.table as usize], entry, &self.horizon, &mut self.buf)
+            let table = &tables[entry.table as usize];
+            !may_merge || row::merge(table, entry, &self.horizon, &mut self.buf, &mut self.bytes)
         });
         let after = undo.len();
         self.entries -= before - after;

@@ -1,13 +1,14 @@
 //! Loading a checkpoint: the rows that its manifest names, from the objects that they are in.
 //!
 //! A checkpoint writes the pages that have changed, so those of one table come to lie in many objects, and those of many
-//! tables in one. So the objects are gone through, not the tables: each is read once, and several at a time.
+//! tables in one. So the objects are gone through, not the tables: each is read once, and several at a time. Blocks are opened
+//! before that, by their footers, several at a time, too.
 //!
 //! Invariants:
 //! 1. The manifest names a page once, so whoever loads it is alone with it.
 //! 2. Each segment has as many rows as it had when the checkpoint was written, or nothing is loaded.
 
-use avocet_base::{SegmentNo, TableId};
+use avocet_base::{BlockId, SegmentNo, TableId};
 use avocet_storage::cold::decode_deletes;
 use avocet_storage::relation::{ColdSegment, Deletes, SegmentState};
 use avocet_storage::store::BlobStore;
@@ -19,7 +20,7 @@ use crate::catalog::Catalog;
 use crate::checkpoint::manifest::{self, ImagePlace, Manifest, SegmentPlace, TableEntry};
 use crate::checkpoint::{DELETES, image_bytes};
 use crate::error::{EngineError, Result, malformed};
-use crate::index_build::in_parallel;
+use crate::index_build::{in_parallel, in_parallel_requests};
 use crate::table::TableHandle;
 
 /// Loads all that the manifest names into the tables of `catalog`. Returns how large the objects are.
@@ -29,9 +30,16 @@ pub(super) fn load(
     blocks: &Blocks,
     store: &dyn BlobStore,
 ) -> Result<HashMap<u64, u64>> {
+    let mut cold = Vec::new();
     for entry in &manifest.tables {
-        open_segments(table(catalog, entry.table)?, entry, blocks)?;
+        open_segments(table(catalog, entry.table)?, entry, &mut cold);
     }
+    in_parallel_requests(cold.len(), |n| {
+        let ColdPlace { table, segment, block } = cold[n];
+        let cold = ColdSegment::new(table.view(blocks.open(block)?)?, None, Deletes::default());
+        table.relation.segment(segment).replace(SegmentState::Cold(cold));
+        Ok(())
+    })?;
     for table in catalog.tables() {
         if manifest.tables.iter().all(|entry| entry.table != table.id()) {
             return Err(EngineError::corrupt("checkpoint", format!("it has no rows of {}", table.name())));
@@ -80,8 +88,16 @@ fn table(catalog: &Catalog, id: TableId) -> Result<&TableHandle> {
     catalog.table_by_id(id).map(|table| &**table).ok_or_else(unknown)
 }
 
-/// Makes a table's segments, yet without hot rows, and with no row of a block deleted.
-fn open_segments(table: &TableHandle, entry: &TableEntry, blocks: &Blocks) -> Result<()> {
+/// A segment whose block is still to be opened.
+#[derive(Clone, Copy)]
+struct ColdPlace<'t> {
+    table: &'t TableHandle,
+    segment: SegmentNo,
+    block: BlockId,
+}
+
+/// Makes a table's segments, yet without hot rows; those with a block are added to `cold`.
+fn open_segments<'t>(table: &'t TableHandle, entry: &TableEntry, cold: &mut Vec<ColdPlace<'t>>) {
     if let Some(last) = entry.next_segment.checked_sub(1) {
         table.relation.note_segment(SegmentNo(last));
     }
@@ -91,12 +107,10 @@ fn open_segments(table: &TableHandle, entry: &TableEntry, blocks: &Blocks) -> Re
         match segment.place {
             SegmentPlace::Hot { .. } => table.relation.open_hot(segment.number),
             SegmentPlace::Cold { block, .. } => {
-                let cold = ColdSegment::new(table.view(blocks.open(block)?)?, None, Deletes::default());
-                table.relation.segment(segment.number).replace(SegmentState::Cold(cold));
+                cold.push(ColdPlace { table, segment: segment.number, block });
             }
         }
     }
-    Ok(())
 }
 
 fn named_twice(number: SegmentNo) -> EngineError {

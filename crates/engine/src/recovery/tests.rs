@@ -1,17 +1,21 @@
 //! What is lost is named: by recovery, which refuses, and by the check.
 
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use arrow::array::{ArrayRef, UInt32Array};
+use arrow::array::{ArrayRef, Int64Array, UInt32Array};
 use avocet_base::checksum::crc32c;
 use avocet_base::codec::Reader;
 use avocet_base::env::sim::SimDisk;
 use avocet_base::{BlockId, RowId, SegmentNo};
-use avocet_storage::cold::{Ordinals, encode_block};
-use avocet_storage::relation::RowsPerSegment;
+use avocet_storage::cold::{ColdType, Ordinals, encode_block};
+use avocet_storage::relation::{RowsPerSegment, SegmentState};
 use avocet_storage::store::{BlobStore, open_store};
 use avocet_types::{Collation, ColumnDef, Datum, IndexDef, SqlType, TableDef};
+use hashbrown::HashSet;
+use parking_lot::{Condvar, Mutex};
 
 use super::newest_manifest;
 use crate::block_rows::take_rows;
@@ -93,9 +97,14 @@ fn shorten(disk: &SimDisk, table: &TableHandle, id: BlockId) {
         .collect();
     let ordinals: Vec<u16> = block.meta().ordinals.iter().skip(1).collect();
     let ordinals = Ordinals::from_sorted(&ordinals).expect("sorted");
-    let shorter = encode_block(&cold_types(&table.def).expect("known"), &columns, ordinals).expect("encoded");
-    let at = Path::new("/data/store/blocks").join(format!("{:016x}.blob", id.0));
-    disk.tamper(&at, |bytes| *bytes = shorter.bytes.clone()).expect("is there");
+    let mut shorter =
+        encode_block(&cold_types(&table.def).expect("known"), &columns, ordinals).expect("encoded");
+    shorter.seal(id);
+    disk.tamper(&place_of(id), |bytes| *bytes = shorter.bytes.clone()).expect("is there");
+}
+
+fn place_of(id: BlockId) -> PathBuf {
+    Path::new("/data/store/blocks").join(format!("{:016x}.blob", id.0))
 }
 
 fn rewrite(disk: &SimDisk, manifest: &Manifest) {
@@ -193,4 +202,125 @@ fn a_block_of_the_log_that_lost_rows_is_named() {
         shorten(&lost, &t, BlockId(id));
         is_named(&lost, segment, "a frozen block lost a row");
     }
+}
+
+/// The segments of loads that were taken back leave nothing in the log.
+#[test]
+fn a_row_far_behind_segments_that_were_given_up_is_recovered() {
+    let disk = SimDisk::new();
+    let engine = filled(&disk);
+    let t = table(&engine);
+    for _ in 0..(1 << 16) + 1 {
+        t.relation.reserve_segment();
+    }
+    t.relation.close_insert_segment();
+    insert(&engine, 300..301);
+    let again = Engine::open(options(&disk.kill())).expect("opens");
+    assert_eq!(table(&again).count_rows(), 192 - 6 + 50 + 1);
+    again.checkpoint().expect("written");
+}
+
+/// A file that a copy has put in the place of another of as many rows, or that is of another table.
+#[test]
+fn a_block_of_another_place_is_refused() {
+    let disk = SimDisk::new();
+    let engine = filled(&disk);
+    engine.checkpoint().expect("written");
+    let blocks = blocks_of(&table(&engine));
+    drop(engine);
+    let refused = |disk: &SimDisk| {
+        let refused = Engine::open(options(&disk.kill())).err().expect("a block is not its own").to_string();
+        assert!(!check(options(&disk.kill())).expect("can be looked at").is_clean());
+        refused
+    };
+    let lost = disk.kill();
+    let mut other = Vec::new();
+    lost.tamper(&place_of(blocks[2]), |bytes| other.clone_from(bytes)).expect("is there");
+    lost.tamper(&place_of(blocks[0]), |bytes| bytes.clone_from(&other)).expect("is there");
+    let why = refused(&lost);
+    assert!(why.contains(&format!("it is {}, in the place of {}", blocks[2], blocks[0])), "{why}");
+    let int: ArrayRef = Arc::new(Int64Array::from_iter_values(0..64));
+    for (columns, why) in [(1, "it has 1 columns, and the table 2"), (2, "its column 1 is Int64")] {
+        let lost = disk.kill();
+        let (types, columns) = (vec![ColdType::Int64; columns], vec![int.clone(); columns]);
+        let mut other = encode_block(&types, &columns, Ordinals::Dense(64)).expect("encoded");
+        other.seal(blocks[0]);
+        lost.tamper(&place_of(blocks[0]), |bytes| bytes.clone_from(&other.bytes)).expect("is there");
+        let said = refused(&lost);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// The blocks of a table, by segment.
+fn blocks_of(table: &TableHandle) -> Vec<BlockId> {
+    let block = |state: &SegmentState| match state {
+        SegmentState::Cold(cold) => Some(cold.block.id()),
+        SegmentState::Hot(_) | SegmentState::Empty => None,
+    };
+    table.relation.used_segments().filter_map(|(_, state)| block(&state)).collect()
+}
+
+/// A store in which whoever asks for the size of an object waits until another does so, too.
+struct Meeting {
+    store: Arc<dyn BlobStore>,
+    asking: Mutex<usize>,
+    met: Condvar,
+}
+
+impl BlobStore for Meeting {
+    fn put(&self, key: &str, bytes: &[u8]) -> avocet_storage::Result<()> {
+        self.store.put(key, bytes)
+    }
+
+    fn get_range(&self, key: &str, range: Range<u64>) -> avocet_storage::Result<bytes::Bytes> {
+        self.store.get_range(key, range)
+    }
+
+    fn get(&self, key: &str) -> avocet_storage::Result<bytes::Bytes> {
+        self.store.get(key)
+    }
+
+    fn size(&self, key: &str) -> avocet_storage::Result<u64> {
+        let mut asking = self.asking.lock();
+        *asking += 1;
+        self.met.notify_all();
+        while *asking < 2 {
+            let waited = self.met.wait_for(&mut asking, Duration::from_secs(20));
+            assert!(!waited.timed_out(), "{key} is asked for alone");
+        }
+        drop(asking);
+        self.store.size(key)
+    }
+
+    fn list(&self, prefix: &str) -> avocet_storage::Result<Vec<(String, u64)>> {
+        self.store.list(prefix)
+    }
+
+    fn delete(&self, key: &str) -> avocet_storage::Result<()> {
+        self.store.delete(key)
+    }
+}
+
+/// An object store takes its time for each request: those for the blocks of a table do not wait for each other.
+#[test]
+fn blocks_are_opened_several_at_a_time() {
+    let disk = SimDisk::new();
+    let engine = filled(&disk);
+    engine.checkpoint().expect("written");
+    drop(engine);
+    let meeting = || -> Arc<dyn BlobStore> {
+        Arc::new(Meeting { store: store(&disk), asking: Mutex::new(0), met: Condvar::new() })
+    };
+    let manifest = newest_manifest(&*store(&disk)).expect("sound");
+    let catalog = super::catalog_of(&manifest, RowsPerSegment::new(64));
+    let blocks = Blocks::new(meeting(), 0);
+    super::load::load(&catalog, &manifest, &blocks, &*blocks.store).expect("loaded");
+    let table = catalog.table("d", "t").expect("is there");
+    assert_eq!(table.count_rows(), 192 - 6 + 50);
+    // As are those that only the log names.
+    let ids = blocks_of(table);
+    assert_eq!(ids.len(), 3);
+    let blocks = Blocks::new(meeting(), 0);
+    blocks.delete_orphans(&HashSet::new(), &ids.iter().copied().collect()).expect("deleted");
+    assert_eq!(blocks.take_retired().len(), 3);
 }

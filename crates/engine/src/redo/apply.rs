@@ -10,8 +10,9 @@ use crate::catalog::Catalog;
 use crate::error::{EngineError, Result, malformed};
 use crate::table::TableHandle;
 
-/// Segments that a table may get beyond those it has, in one step: damage must not make us allocate without bound.
-const MAX_SEGMENT_STEP: u64 = 1 << 16;
+/// Segments that a table may have had beyond those that the log accounts for: those of rows and loads that were taken back. So
+/// many may be passed in one step; damage must not make us allocate without bound.
+pub(crate) const MOST_UNLOGGED_SEGMENTS: u64 = 1 << 20;
 
 /// Applies operations as a catalog understands them.
 pub(crate) struct Applier<'a> {
@@ -89,7 +90,7 @@ fn check_moved(table: &TableHandle, segment: SegmentNo, from: u64, to: u64) -> R
 
 /// Checks a segment number from the log before memory is spent on it.
 pub(crate) fn reach(relation: &Relation, segment: SegmentNo) -> Result<()> {
-    if segment.0 > relation.segments() + MAX_SEGMENT_STEP {
+    if segment.0 > relation.segments() + MOST_UNLOGGED_SEGMENTS {
         return Err(EngineError::corrupt(segment.to_string(), "it is far beyond the table's end"));
     }
     relation.note_segment(segment);

@@ -31,6 +31,7 @@ impl Txn {
 
     /// Versions that others have made in its name; those of one row are in the order in which they were made.
     pub(crate) fn adopt(&mut self, undo: Vec<UndoEntry>, row_changes: &[i64]) {
+        self.changes.undo_bytes += undo.iter().map(|entry| entry.bytes as usize).sum::<usize>();
         self.changes.undo.extend(undo);
         for (all, more) in self.changes.row_changes.iter_mut().zip(row_changes) {
             *all += more;

@@ -16,7 +16,7 @@ use crate::buffers::Buffers;
 use crate::commit::CommitTicket;
 use crate::engine::BrokenRule;
 use crate::error::Result;
-use crate::garbage::{Leftover, Lists};
+use crate::garbage::{Garbage, Leftover, Lists};
 use crate::redo::{self, Op};
 use crate::serial::{WriteSet, WrittenRow};
 use crate::table::TableHandle;
@@ -50,13 +50,13 @@ impl Txn {
         }
         // On an error it still runs, and is rolled back when it is dropped.
         let ticket = self.log().inspect_err(|e| self.engine.health.stop_unless_refused(e))?;
-        let versions = self.changes.undo.len();
+        let to_merge = Garbage::share_of_merging(self.changes.undo.len(), self.changes.undo_bytes);
         self.after_logged(ticket.timestamp());
         // A commit cleans up after two older ones, so that the backlog shrinks whatever the load is. Large ones are for the
         // collecting thread: nobody's commit takes long because of them. What cannot be collected is merged, twice as much as
-        // it adds.
+        // it adds, and more if that is large.
         self.engine.collector().collect(2, MOST_COLLECTED_BY_COMMIT);
-        self.engine.collector().merge(2 * versions);
+        self.engine.collector().merge(to_merge);
         Ok(ticket)
     }
 
@@ -103,6 +103,7 @@ impl Txn {
         self.forget_reads();
         self.engine.garbage.push(Leftover {
             ts,
+            bytes: std::mem::take(&mut self.changes.undo_bytes),
             lists: Lists {
                 tables: std::mem::take(&mut self.changes.tables),
                 undo: std::mem::take(&mut self.changes.undo),

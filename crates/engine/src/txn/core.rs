@@ -57,6 +57,7 @@ impl Txn {
                 row_changes,
                 written: Written::default(),
                 undo,
+                undo_bytes: 0,
                 masks: 0,
                 redo,
                 unlogged: 0,

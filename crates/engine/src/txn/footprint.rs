@@ -78,6 +78,7 @@ impl Txn {
         }
         let now = redo * REDO_COPIES
             + self.changes.undo.len() * UNDO_BYTES
+            + self.changes.undo_bytes
             + self.locks.shared.len() * SHARED_BYTES;
         self.engine.memory.charge_transaction(self.footprint.charged, now, forced)?;
         self.footprint.charged = now;

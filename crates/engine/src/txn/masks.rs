@@ -156,7 +156,7 @@ impl Txn {
         drop(row);
         if let Some(mark) = mark {
             self.changes.masks += 1;
-            self.push_undo(t, id, mark);
+            self.push_undo(t, id, mark, 0);
         }
     }
 

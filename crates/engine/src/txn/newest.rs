@@ -135,18 +135,23 @@ impl Txn {
         if moves || op.wants_old() || (op.changes() && self.captures(table)) {
             latch.keep_row(old);
         }
+        let mut before = 0;
         let undo = match op {
             RowOp::Share => return Ok(Attempt::Done(Found::InPlace)),
             RowOp::Lock { .. } if is_own => return Ok(Attempt::Done(Found::InPlace)),
             RowOp::Lock { .. } => latch.lock(&self.state),
             RowOp::Delete { .. } => latch.delete(&self.state),
             RowOp::Update { .. } if moves => latch.delete(&self.state),
-            RowOp::Update { after, .. } => latch
-                .update(after, &self.state, &mut self.scratch.before)
-                .map_err(crate::error::malformed("row delta"))?,
+            RowOp::Update { after, .. } => {
+                let undo = latch
+                    .update(after, &self.state, &mut self.scratch.before)
+                    .map_err(crate::error::malformed("row delta"))?;
+                before = self.scratch.before.len();
+                undo
+            }
         };
         drop(latch);
-        self.push_undo(t, id, undo);
+        self.push_undo(t, id, undo, before);
         if let Some(replaced) = replaced {
             self.mask_place_before(t, table, id, &replaced)?;
         }

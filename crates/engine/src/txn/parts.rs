@@ -98,6 +98,8 @@ pub(crate) struct Changes {
     /// Which of the tables it has changed, or was about to.
     pub written: Written,
     pub undo: Vec<UndoEntry>,
+    /// What these versions hold beside themselves: before-images, index entries.
+    pub undo_bytes: usize,
     /// How many of these are marks that hide a row from it.
     pub masks: usize,
     pub redo: Vec<u8>,
@@ -109,10 +111,10 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Bytes of all that it has written, logged or not.
+    /// Bytes of all that it has written, logged or not, and of what was there before.
     #[inline]
     pub fn written_bytes(&self) -> usize {
-        self.redo.len() + self.unlogged
+        self.redo.len() + self.unlogged + self.undo_bytes
     }
 
     /// Notes a change of a row, for the log unless the table is temporary.

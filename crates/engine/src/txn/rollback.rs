@@ -28,6 +28,7 @@ impl Txn {
     pub(super) fn roll_back_to(&mut self, mark: StatementMark) {
         while self.changes.undo.len() > mark.undo {
             let entry = self.changes.undo.pop().expect("longer than the mark");
+            self.changes.undo_bytes -= entry.bytes as usize;
             self.undo_one(&entry);
         }
         for load in self.changes.loads.drain(mark.loads..).rev().collect::<Vec<_>>() {

@@ -41,8 +41,10 @@ enum Claim {
 }
 
 impl Txn {
-    pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
-        self.changes.undo.push(UndoEntry { table, row, undo });
+    /// `before` is the length of the before-image.
+    pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>, before: usize) {
+        self.changes.undo_bytes += before;
+        self.changes.undo.push(UndoEntry { table, row, undo, bytes: before as u32 });
     }
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
@@ -93,7 +95,7 @@ impl Txn {
         let mark = self.mark();
         let (id, undo) = self.place_new(table, image)?;
         self.changes.row_changes[t as usize] += 1;
-        self.push_undo(t, id, undo);
+        self.push_undo(t, id, undo, 0);
         self.changes.push(&Op::Insert { table: table.id(), row: id, image });
         let (fixed, heap) = image.split_at(table.layout.fixed_size);
         let row = RowRef::new(&table.layout, fixed, heap);
@@ -399,7 +401,10 @@ impl Txn {
         let updated = updated.expect("the row was changed in place");
         entries::each_moved(table, id, after, old, &mut |moved| {
             let stale = StaleEntry { index: table.indexes[moved.index].def.id, entry: moved.before.into() };
-            self.changes.undo[updated].undo.link().stale.push(stale);
+            let entry = &mut self.changes.undo[updated];
+            self.changes.undo_bytes += stale.entry.len();
+            entry.bytes += stale.entry.len() as u32;
+            entry.undo.link().stale.push(stale);
             self.add_encoded(table, moved.index, moved.row, moved.now, id)
         })
     }

@@ -12,7 +12,7 @@ use avocet_base::codec::{Put, Reader};
 use super::column::EncodedColumn;
 use super::columns_view::ChunkSource;
 use super::encode::{EncodedChunk, encode_column};
-use super::meta::{BlockMeta, PathColumn, WITHOUT_PATHS};
+use super::meta::{BlockMeta, PathColumn, WITH_ID, WITHOUT_PATHS};
 use super::ordinals::Ordinals;
 use super::types::ColdType;
 use crate::error::{Result, StorageError};
@@ -21,16 +21,29 @@ use crate::store::{BlobStore, BlockCache, CachedColumn, Slot};
 const MAGIC: [u8; 8] = *b"AVOCBLK\x01";
 const HEADER: usize = 16;
 const TRAILER: usize = 24;
+/// Bytes of the block's id, at the end of the footer.
+const ID: usize = 8;
 /// Newest version of the format; readers refuse newer ones.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = WITH_ID;
 /// A footer is usually read in one request of this size.
 const TAIL_GUESS: u64 = 32 << 10;
 
-/// A block as it goes to the store.
+/// A block as it goes to the store, once it is [sealed](Self::seal).
 #[derive(Debug)]
 pub struct EncodedBlock {
     pub bytes: Vec<u8>,
     pub meta: BlockMeta,
+}
+
+impl EncodedBlock {
+    /// Says in the block which one it is: nobody else's is read in its place. Until then it is that of no id.
+    pub fn seal(&mut self, id: BlockId) {
+        let trailer = self.bytes.len() - TRAILER;
+        self.bytes[trailer - ID..trailer].copy_from_slice(&id.0.to_le_bytes());
+        let len = u32::from_le_bytes(self.bytes[trailer..trailer + 4].try_into().expect("four bytes"));
+        let crc = crc32c(&self.bytes[trailer - len as usize..trailer + 8]);
+        self.bytes[trailer + 8..trailer + 12].copy_from_slice(&crc.to_le_bytes());
+    }
 }
 
 /// A column of the values at a path into another column, with its chunks.
@@ -71,10 +84,9 @@ pub fn assemble_with_paths(
         |path: &EncodedPath| path.values.bytes.len() + path.marks.as_ref().map_or(0, |m| m.bytes.len());
     let data_len =
         chunks.iter().map(|c| c.bytes.len()).sum::<usize>() + paths.iter().map(of_path).sum::<usize>();
-    let version = if paths.is_empty() { WITHOUT_PATHS } else { FORMAT_VERSION };
     let mut bytes = Vec::with_capacity(HEADER + data_len + (chunks.len() + paths.len()) * 1024);
     bytes.extend_from_slice(&MAGIC);
-    bytes.put_u32(version);
+    bytes.put_u32(FORMAT_VERSION);
     bytes.put_u32(0);
     let mut place = |mut chunk: EncodedChunk| {
         chunk.meta.offset = (bytes.len() - HEADER) as u64;
@@ -90,21 +102,26 @@ pub fn assemble_with_paths(
     });
     let paths = paths.collect();
     let meta = BlockMeta { ordinals, columns, paths, data_len: data_len as u64 };
-    let footer = meta.to_bytes();
     let from = bytes.len();
-    bytes.extend_from_slice(&footer);
-    bytes.put_u32(footer.len() as u32);
-    bytes.put_u32(version);
-    let crc = crc32c(&bytes[from..]);
-    bytes.put_u32(crc);
+    bytes.extend_from_slice(&meta.to_bytes());
+    bytes.put_u64(0);
+    let footer_len = (bytes.len() - from) as u32;
+    bytes.put_u32(footer_len);
+    bytes.put_u32(FORMAT_VERSION);
+    bytes.put_u32(0);
     bytes.put_u32(0);
     bytes.extend_from_slice(&MAGIC);
-    Ok(EncodedBlock { bytes, meta })
+    let mut block = EncodedBlock { bytes, meta };
+    block.seal(BlockId(0));
+    Ok(block)
 }
+
+/// What a footer says: of a block of an older version, not which one it is.
+type Footer = (BlockMeta, Option<BlockId>);
 
 /// Reads the footer at the end of `tail`, the last bytes of a block of `size` bytes. `Ok(Err(n))`: the last
 /// `n` bytes are needed.
-fn read_footer(tail: &[u8], size: u64) -> Result<std::result::Result<BlockMeta, u64>> {
+fn read_footer(tail: &[u8], size: u64) -> Result<std::result::Result<Footer, u64>> {
     const WHAT: &str = "block trailer";
     let bad = |why: &str| StorageError::corrupt(WHAT, why);
     if size < (HEADER + TRAILER) as u64 || tail.len() < TRAILER {
@@ -127,11 +144,19 @@ fn read_footer(tail: &[u8], size: u64) -> Result<std::result::Result<BlockMeta, 
     if crc32c(&tail[from..tail.len() - TRAILER + 8]) != crc {
         return Err(StorageError::corrupt("block footer", "checksum mismatch"));
     }
-    let meta = BlockMeta::from_bytes(&rest[from..], version)?;
+    let footer = &rest[from..];
+    let (footer, id) = match version {
+        ..WITH_ID => (footer, None),
+        _ => {
+            let (footer, id) = footer.split_last_chunk().ok_or_else(|| bad("the footer is too short"))?;
+            (footer, Some(BlockId(u64::from_le_bytes(*id))))
+        }
+    };
+    let meta = BlockMeta::from_bytes(footer, version)?;
     if meta.data_len + HEADER as u64 + whole != size {
         return Err(bad("the length of the block is not what the footer says"));
     }
-    Ok(Ok(meta))
+    Ok(Ok((meta, id)))
 }
 
 /// Name of a block's object in the store.
@@ -156,17 +181,20 @@ pub struct Block {
 }
 
 impl Block {
-    /// Opens a block by its footer.
+    /// Opens a block by its footer, which has to say that it is this one.
     pub fn open(store: Arc<dyn BlobStore>, cache: Arc<BlockCache>, id: BlockId) -> Result<Self> {
         let key = block_key(id);
         let size = store.size(&key)?;
         let read_tail = |n: u64| store.get_range(&key, size.saturating_sub(n)..size);
-        let meta = match read_footer(&read_tail(TAIL_GUESS)?, size).map_err(|e| e.within(&key))? {
-            Ok(meta) => meta,
+        let (meta, said) = match read_footer(&read_tail(TAIL_GUESS)?, size).map_err(|e| e.within(&key))? {
+            Ok(footer) => footer,
             Err(needed) => read_footer(&read_tail(needed)?, size)
                 .map_err(|e| e.within(&key))?
                 .map_err(|_| StorageError::corrupt(key.clone(), "the footer changed while it was read"))?,
         };
+        if let Some(other) = said.filter(|said| *said != id) {
+            return Err(StorageError::corrupt(key, format!("it is {other}, in the place of {id}")));
+        }
         Ok(Self::with_meta(store, cache, id, Arc::new(meta)))
     }
 

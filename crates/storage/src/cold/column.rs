@@ -260,7 +260,7 @@ impl Body {
             }
             Encoding::BytesDict if is_bytes => Self::BytesDict(DictBytes::parse(ty, rows, sections)?),
             Encoding::BytesPlain if is_bytes => Self::BytesPlain(PlainBytes::parse(ty, rows, sections)?),
-            Encoding::BytesFsst if is_bytes => Self::BytesFsst(FsstBytes::parse(rows, sections)?),
+            Encoding::BytesFsst if is_bytes => Self::BytesFsst(FsstBytes::parse(ty, rows, sections)?),
             other => {
                 return Err(StorageError::corrupt(
                     "column",

@@ -14,8 +14,10 @@ use crate::error::Result;
 /// Longest bound that is kept of strings, in bytes.
 pub const MAX_BOUND: usize = 32;
 
-/// The version of blocks without path columns, which are as they were before there were any.
+/// The version of blocks that have no path columns and do not say so: readers have what was written before there were any.
 pub(super) const WITHOUT_PATHS: u32 = 1;
+/// The version from which on a footer ends with the id of its block.
+pub(super) const WITH_ID: u32 = 3;
 
 /// How a chunk holds its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +175,7 @@ impl BlockMeta {
         self.chunk(column).is_none_or(|meta| meta.may_match(self.rows(), pred))
     }
 
+    /// The footer of a block of the newest version, but for the block's id.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut buf = Vec::new();
         self.ordinals.put(&mut buf);
@@ -180,9 +183,6 @@ impl BlockMeta {
         buf.put_varint(self.columns.len() as u64);
         for column in &self.columns {
             column.put(&mut buf);
-        }
-        if self.paths.is_empty() {
-            return buf;
         }
         buf.put_varint(self.paths.len() as u64);
         for path in &self.paths {
@@ -196,7 +196,7 @@ impl BlockMeta {
         buf
     }
 
-    /// From a footer of a block of a version.
+    /// From a footer of a block of a version, without the block's id.
     pub fn from_bytes(bytes: &[u8], version: u32) -> Result<Self> {
         const WHAT: &str = "block metadata";
         let mut r = Reader::new(bytes);

@@ -44,7 +44,8 @@ impl Places {
         Ok([starts, dir, data])
     }
 
-    /// Reads what `encode` wrote.
+    /// Reads what `encode` wrote. After that each vector's lengths are known to add up to what its strings take, and none to be
+    /// below zero: strings lie side by side, whichever way they are found.
     fn parse(rows: usize, sections: &mut Sections) -> Result<Self> {
         const WHAT: &str = "string lengths";
         let raw = sections.next(WHAT)?;
@@ -52,11 +53,15 @@ impl Places {
         let mut r = Reader::new(&raw);
         let mut starts = vec![0];
         let mut at = 0usize;
+        let mut of_vector = [0i64; VECTOR];
         for vector in 0..lengths.vectors() {
-            let (min, _) = lengths.bounds(vector);
             let size = usize::try_from(r.varint(WHAT)?).unwrap_or(usize::MAX);
             at = at.saturating_add(size);
-            if at > MAX_HEAP || min < 0 {
+            let of_vector = &mut of_vector[..lengths.rows_in(vector)];
+            lengths.decode_vector(vector, of_vector);
+            // No sum of a vector's lengths wraps: each is less than 2^31, or the heap would be longer than it may be.
+            let sound = of_vector.iter().all(|len| (0..=MAX_HEAP as i64).contains(len));
+            if at > MAX_HEAP || !sound || of_vector.iter().sum::<i64>() != size as i64 {
                 return Err(r.malformed(WHAT).into());
             }
             starts.push(at);
@@ -201,6 +206,7 @@ pub struct FsstBytes {
     /// Places of the strings if all were decoded.
     plain: Places,
     heap: Buffer,
+    is_text: bool,
     /// All strings, decoded in one go, were seen to be UTF-8.
     checked: AtomicBool,
 }
@@ -225,7 +231,7 @@ impl FsstBytes {
         Ok(sections)
     }
 
-    pub fn parse(rows: usize, sections: &mut Sections) -> Result<Self> {
+    pub fn parse(ty: ColdType, rows: usize, sections: &mut Sections) -> Result<Self> {
         let symbols = Symbols::parse(&sections.next("symbol table")?)?;
         let packed = Places::parse(rows, sections)?;
         let plain = Places::parse(rows, sections)?;
@@ -234,7 +240,8 @@ impl FsstBytes {
         if packed.end() != heap.len() || plain.end() > heap.len() * 8 {
             return Err(StorageError::corrupt("string lengths", "they do not add up to the heap"));
         }
-        Ok(Self { symbols, packed, plain, heap, checked: AtomicBool::new(false) })
+        let is_text = ty == ColdType::Utf8;
+        Ok(Self { symbols, packed, plain, heap, is_text, checked: AtomicBool::new(false) })
     }
 
     pub fn size(&self) -> usize {
@@ -251,6 +258,9 @@ impl FsstBytes {
         let len = usize::try_from(self.plain.lengths.get(row)).unwrap_or(usize::MAX).min(self.plain.end());
         let mut out = Vec::with_capacity(len + 8);
         self.symbols.decode(&self.heap[self.packed.get(row)?], len, &mut out)?;
+        if self.is_text && !self.checked.load(Ordering::Relaxed) {
+            check_utf8(&out, [])?;
+        }
         Ok(out)
     }
 
@@ -259,7 +269,7 @@ impl FsstBytes {
         let lengths = self.plain.lengths.decode::<i64>(rows);
         let heap = self.decode_heap(rows, &lengths)?;
         let whole = matches!(rows, Rows::Range(r) if r.len() == self.plain.lengths.len());
-        if ty == ColdType::Utf8 && !(whole && self.checked.load(Ordering::Relaxed)) {
+        if self.is_text && !(whole && self.checked.load(Ordering::Relaxed)) {
             check_utf8(&heap, lengths.iter().map(|&l| l as usize))?;
             self.checked.fetch_or(whole, Ordering::Relaxed);
         }
@@ -429,4 +439,65 @@ pub fn lookup<T: Copy>(entries: &[T], codes: &[u32]) -> Result<Vec<T>> {
         return Err(bad_code());
     }
     Ok(codes.iter().map(|&code| entries[code as usize]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Array, StringViewArray};
+
+    use super::*;
+    use crate::cold::meta::Encoding;
+    use crate::cold::sections;
+    use crate::cold::{EncodedColumn, encode_column};
+
+    /// A column of text as somebody has written it whose checksums are right.
+    fn column(rows: usize, encoding: Encoding, sections: &[Vec<u8>]) -> Result<EncodedColumn> {
+        let empty: ArrayRef = std::sync::Arc::new(StringViewArray::from_iter_values(vec![""; rows]));
+        let mut meta = encode_column(ColdType::Utf8, &empty).expect("encoded").meta;
+        meta.encoding = encoding;
+        EncodedColumn::parse(&meta, rows, &sections::join(sections).expect("short"))
+    }
+
+    /// Three sections of string places that say what they are told to.
+    fn places(of_vectors: &[u64], lengths: &[i64]) -> Vec<Vec<u8>> {
+        let mut starts = Vec::new();
+        of_vectors.iter().for_each(|size| starts.put_varint(*size));
+        let (dir, data) = words::encode(lengths);
+        vec![starts, dir, data]
+    }
+
+    #[test]
+    fn lengths_that_disagree_with_the_vectors_are_damage() {
+        // Two vectors of letters with two bytes each: places a byte off are no text.
+        let lengths = vec![2i64; VECTOR + 10];
+        let heap = "ä".repeat(lengths.len()).into_bytes();
+        let whole = (2 * VECTOR) as u64;
+        let plain = |of_vectors: &[u64], lengths: &[i64]| {
+            let sections = [places(of_vectors, lengths), vec![heap.clone()]].concat();
+            column(lengths.len(), Encoding::BytesPlain, &sections)
+        };
+        let sound = plain(&[whole, 20], &lengths).expect("sound");
+        assert_eq!(sound.decode().expect("decoded").len(), lengths.len());
+        assert!(plain(&[whole - 1, 21], &lengths).is_err(), "the second vector begins within a letter");
+        let mut shifted = lengths.clone();
+        (shifted[VECTOR - 1], shifted[VECTOR]) = (0, 4);
+        assert!(plain(&[whole, 20], &shifted).is_err(), "the vectors' sums are others");
+        // Below zero, and rising along the vector, so that its frame has a slope.
+        let mut below: Vec<i64> = (0..VECTOR as i64).map(|n| n - 100).collect();
+        below.extend([2; 10]);
+        let sum: i64 = below[..VECTOR].iter().sum();
+        let heap = "x".repeat(sum as usize + 20).into_bytes();
+        let sections = [places(&[sum as u64, 20], &below), vec![heap]].concat();
+        assert!(column(below.len(), Encoding::BytesPlain, &sections).is_err(), "lengths below zero");
+    }
+
+    #[test]
+    fn compressed_strings_that_are_no_text_are_damage_one_by_one_too() {
+        let strings: Vec<&[u8]> = vec![b"sound, and sound again", b"not \xff\xfe text", b"sound"];
+        let sections = FsstBytes::encode(&strings, &fsst::compress(&strings)).expect("encoded");
+        let column = column(strings.len(), Encoding::BytesFsst, &sections).expect("its places are sound");
+        assert!(column.value_at(0).is_ok() && column.value_at(2).is_ok());
+        assert!(column.value_at(1).is_err());
+        assert!(column.decode().is_err());
+    }
 }

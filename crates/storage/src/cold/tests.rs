@@ -305,7 +305,7 @@ fn predicates(values: &[Option<ColdValue<'static>>], seed: usize) -> Vec<ColumnP
 fn check(ty: ColdType, input: &ArrayRef, seed: u64) -> TestCaseResult {
     let rows = input.len();
     let block = encode_block(&[ty], std::slice::from_ref(input), Ordinals::Dense(rows as u32)).unwrap();
-    let meta = BlockMeta::from_bytes(&block.meta.to_bytes(), 1).unwrap();
+    let meta = BlockMeta::from_bytes(&block.meta.to_bytes(), FORMAT_VERSION).unwrap();
     // Not by value: a bound may be NaN.
     prop_assert!(meta.to_bytes() == block.meta.to_bytes());
     let chunk = encode_column(ty, input).unwrap();
@@ -450,7 +450,8 @@ fn small_block() -> (Vec<ColdType>, Vec<ArrayRef>, EncodedBlock) {
         .map(|(i, &ty)| array(ty, SPREADS[i % SPREADS.len()], NullShare::Some, 60, i as u64))
         .collect();
     let ordinals: Vec<u16> = (0..60).map(|i| i * 3 + 1).collect();
-    let block = encode_block(&types, &columns, Ordinals::from_sorted(&ordinals).unwrap()).unwrap();
+    let mut block = encode_block(&types, &columns, Ordinals::from_sorted(&ordinals).unwrap()).unwrap();
+    block.seal(BlockId(3));
     (types, columns, block)
 }
 
@@ -466,6 +467,40 @@ fn blocks_come_back_from_a_store() {
     }
     assert!(block.column(types.len()).is_err());
     block.verify().unwrap();
+}
+
+#[test]
+fn a_block_in_the_place_of_another_is_refused() {
+    let (_, _, mut encoded) = small_block();
+    encoded.seal(BlockId(4));
+    let refused = open(&encoded.bytes).err().expect("it is another").to_string();
+    assert!(refused.contains("block#4") && refused.contains("block#3"), "{refused}");
+    let columns = [array(ColdType::Int32, SPREADS[0], NullShare::Some, 60, 1)];
+    let unsealed = encode_block(&[ColdType::Int32], &columns, Ordinals::Dense(60)).unwrap();
+    assert!(open(&unsealed.bytes).is_err(), "it has no id");
+}
+
+/// As blocks of the versions before are: without an id, and the first without paths.
+#[test]
+fn blocks_of_older_versions_are_read() {
+    let (types, columns, encoded) = small_block();
+    for version in [1u32, 2] {
+        let trailer = encoded.bytes.len() - 24;
+        let len = u32::from_le_bytes(encoded.bytes[trailer..trailer + 4].try_into().unwrap()) as usize;
+        let mut bytes = encoded.bytes[..trailer - len].to_vec();
+        let mut footer = encoded.meta.to_bytes();
+        if version == 1 {
+            assert_eq!(footer.pop(), Some(0), "the number of paths");
+        }
+        footer.extend((footer.len() as u32).to_le_bytes());
+        footer.extend(version.to_le_bytes());
+        let crc = avocet_base::checksum::crc32c(&footer);
+        bytes.extend(footer);
+        bytes.extend(crc.to_le_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(&encoded.bytes[..8]);
+        assert!(reads_back(&bytes, &types, &columns).unwrap(), "version {version}");
+    }
 }
 
 /// Reads everything of a block; whether it went well and gave what was written.
@@ -542,6 +577,7 @@ proptest! {
         prop_assert!(open(&bytes).is_err());
         let _ = BlockMeta::from_bytes(&bytes, 1);
         let _ = BlockMeta::from_bytes(&bytes, 2);
+        let _ = BlockMeta::from_bytes(&bytes, 3);
         let _ = decode_deletes(&bytes);
     }
 }

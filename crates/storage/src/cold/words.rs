@@ -237,11 +237,6 @@ impl Words {
         self.frames.len()
     }
 
-    /// Least and greatest word of a vector.
-    pub fn bounds(&self, vector: usize) -> (i64, i64) {
-        (self.frames[vector].min, self.frames[vector].max)
-    }
-
     fn fields<L: Lane>(&self, frame: &Frame) -> &[L] {
         let all = L::cast(self.data.as_slice());
         &all[frame.offset / size_of::<L>()..][..usize::from(frame.width) * L::LANES]

@@ -152,11 +152,13 @@ pub fn copy_missing(
     Ok(())
 }
 
-/// Applies a delta of this process's own to a row image.
+/// Applies a delta of this process's own to a row image. However many are applied one after the other, as along a chain of
+/// versions, the image takes about what the row does.
 pub fn apply_to_image(layout: &RowLayout, delta: &[u8], image: &mut Vec<u8>) -> Result<(), Malformed> {
     for entry in own_entries(layout, delta) {
         let entry = entry?;
-        layout.put_stored(image, 0, entry.column, entry.bytes);
+        layout.replace_stored(image, entry.column, entry.bytes);
     }
+    layout.compact(image);
     Ok(())
 }

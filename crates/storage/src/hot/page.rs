@@ -15,9 +15,12 @@
 //! 1. The newest version of a row is in place. A slot without a chain is the same for every snapshot.
 //! 2. Bytes of a slot that is not live stay until its chain is gone: older snapshots still read them.
 //! 3. A frozen page never changes again; who finds one looks the row up anew.
+//! 4. The log may have rows of a page that no snapshot sees, though some snapshot is older than they were: those that came and
+//!    went between two snapshots leave their chain at once. `vanished_at` says when the last of them went.
 
 use std::sync::Arc;
 
+use avocet_base::Timestamp;
 use avocet_base::codec::Malformed;
 use avocet_types::{RowLayout, RowRef};
 use parking_lot::RwLock;
@@ -25,6 +28,12 @@ use parking_lot::RwLock;
 use super::delta;
 use crate::prefetch::prefetch;
 use crate::version::{self, Change, Snapshot, Undo, collect_version, truncate_chain};
+
+/// A place in a page's heap.
+#[inline]
+fn heap_place(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a page takes no rows when it has some MiB of strings")
+}
 
 /// Bytes of slots that a page aims at.
 const TARGET_BYTES: usize = 16 << 10;
@@ -51,6 +60,8 @@ pub struct PageBody {
     versions: Option<Box<[Option<Arc<Undo>>]>>,
     /// Slots with a chain.
     versioned: usize,
+    /// The newest commit of a delete whose row vanished: no snapshot has ever seen it.
+    vanished_at: Timestamp,
     /// Changed since a checkpoint last wrote it.
     pub dirty: bool,
     pub frozen: bool,
@@ -101,6 +112,7 @@ impl HotPage {
                 live_count: 0,
                 versions: None,
                 versioned: 0,
+                vanished_at: Timestamp::MIN,
                 dirty: false,
                 frozen,
                 changes: 0,
@@ -141,6 +153,16 @@ impl PageBody {
 
     pub fn has_versions(&self) -> bool {
         self.versioned > 0
+    }
+
+    /// When the last row went that had come and gone between two snapshots; [`Timestamp::MIN`] if none has.
+    pub fn vanished_at(&self) -> Timestamp {
+        self.vanished_at
+    }
+
+    /// A row whose delete was committed at `at` is taken off its chain although there are older snapshots.
+    pub(crate) fn note_vanished(&mut self, at: Timestamp) {
+        self.vanished_at = self.vanished_at.max(at);
     }
 
     /// One bit a slot, 64 slots a word.
@@ -334,7 +356,7 @@ impl PageBody {
                 let raw: [u8; 4] = self.slots[at..at + 4].try_into().expect("four bytes");
                 let len: [u8; 4] = self.slots[at + 4..at + 8].try_into().expect("four bytes");
                 if len != [0; 4] {
-                    let moved = u32::from_le_bytes(raw) + base as u32;
+                    let moved = heap_place(u32::from_le_bytes(raw) as usize + base);
                     self.slots[at..at + 4].copy_from_slice(&moved.to_le_bytes());
                 } else {
                     self.slots[at..at + 4].fill(0);
@@ -406,9 +428,9 @@ impl PageBody {
             };
             if let Some(bytes) = stored {
                 self.heap[new_at..new_at + new_len].copy_from_slice(bytes);
-                let new_at = if new_len == 0 { 0 } else { new_at as u32 };
+                let new_at = if new_len == 0 { 0 } else { heap_place(new_at) };
                 self.slots[at..at + 4].copy_from_slice(&new_at.to_le_bytes());
-                self.slots[at + 4..at + 8].copy_from_slice(&(new_len as u32).to_le_bytes());
+                self.slots[at + 4..at + 8].copy_from_slice(&heap_place(new_len).to_le_bytes());
             }
         } else if let Some(bytes) = stored {
             self.slots[at..at + size].copy_from_slice(bytes);
@@ -536,7 +558,7 @@ impl PageBody {
                     continue;
                 }
                 let bytes = row.var_bytes(column as usize);
-                let new_at = if bytes.is_empty() { 0 } else { heap.len() as u32 };
+                let new_at = if bytes.is_empty() { 0 } else { heap_place(heap.len()) };
                 heap.extend_from_slice(bytes);
                 let at = slot * layout.fixed_size + layout.fields[column as usize].offset as usize;
                 self.slots[at..at + 4].copy_from_slice(&new_at.to_le_bytes());
@@ -610,6 +632,42 @@ mod tests {
         assert!(!page.has_versions());
     }
 
+    /// Each version is of another length than those beside it.
+    #[test]
+    fn an_old_version_behind_many_long_ones_takes_what_the_row_does() {
+        const LEN: usize = 100_000;
+        let layout = RowLayout::new(&[
+            SqlType::INT,
+            SqlType::VarChar { len: 100, collation: Collation::DEFAULT },
+            SqlType::Text { size: avocet_types::LobSize::Long, collation: Collation::DEFAULT },
+        ]);
+        let mut first = Vec::new();
+        layout.encode(&[Datum::Int(7), Datum::str("beside it"), Datum::str("the first")], &mut first);
+        let page = HotPage::new(&layout, 16);
+        let mut page = page.body.write();
+        page.place(&layout, 0, &first);
+        let text = |n: u64| {
+            let digit = char::from(b'0' + (n % 10) as u8);
+            digit.to_string().repeat(LEN + (n * 7919 % 1000) as usize)
+        };
+        for n in 1..=1_000 {
+            let txn = Arc::new(TxnState::new(TxnId(n)));
+            let mut after = Vec::new();
+            delta::push_datum(&layout, 2, &Datum::str(&text(n)), &mut after);
+            page.update(&layout, 0, &after, &txn, &mut Vec::new()).expect("well-formed");
+            txn.commit(Timestamp(10 * n));
+        }
+        for (ts, seen) in [(5, "the first".to_owned()), (1_005, text(100)), (5_000, text(500))] {
+            let mut buf = RowBuf::default();
+            let read = page.read(&layout, 0, &Snapshot::at(Timestamp(ts)), &mut buf);
+            assert_eq!(read, SlotRead::Rebuilt);
+            let row = buf.row(&layout);
+            assert!(row.var_bytes(2) == seen.as_bytes(), "at {ts}");
+            assert_eq!(format!("{:?} {:?}", row.get(0), row.get(1)), "Int(7) Str(\"beside it\")");
+            assert!(buf.image.capacity() < 1_000_000, "{} bytes at {ts}", buf.image.capacity());
+        }
+    }
+
     #[test]
     fn rollback_restores_every_byte() {
         let layout = layout();
@@ -661,13 +719,15 @@ mod tests {
             });
             txn.commit(Timestamp(ts));
         }
+        let held = |versions: &[Arc<Undo>]| versions.iter().map(|v| v.link().bytes()).sum::<usize>();
+        let (all, mut freed) = (held(&versions), 0);
         let in_use = [4u64, 11, 12, 25];
         let before = in_use.map(|ts| shown(&page, ts));
         let newest = [26u64, 28, 29, 30].map(|ts| shown(&page, ts));
         let interval = |ts: Timestamp| (ts.0 <= 26).then(|| in_use.iter().filter(|&&s| s < ts.0).count());
         // In the order of the commits, as they become visible.
         for version in &versions {
-            version.merge_older(&layout, &interval);
+            version.merge_older(&layout, &interval, &mut freed);
         }
         let mut kept = Vec::new();
         let mut next = page.chain(0).cloned();
@@ -678,14 +738,19 @@ mod tests {
         // Twelve is a lock alone in its gap, twenty-four is under an update.
         assert_eq!(kept, [30, 29, 28, 27, 26, 25, 12, 11, 4]);
         assert!(versions.iter().all(|v| v.is_settled() != kept.contains(&v.txn.id().0)));
+        assert_eq!(freed, all - held(&versions), "before-images that went are told");
         assert_eq!(in_use.map(|ts| shown(&page, ts)), before);
         assert_eq!([26u64, 28, 29, 30].map(|ts| shown(&page, ts)), newest);
         for version in versions.iter().filter(|version| !version.is_settled()) {
-            assert_eq!(version.merge_older(&layout, &interval), Merged::Nothing, "nothing is left to merge");
+            assert_eq!(
+                version.merge_older(&layout, &interval, &mut freed),
+                Merged::Nothing,
+                "nothing is left to merge"
+            );
         }
         // A snapshot has gone: what it kept apart is one.
         let interval = |ts: Timestamp| interval(ts).map(|gap| gap.min(3));
-        versions[25].merge_older(&layout, &interval);
+        versions[25].merge_older(&layout, &interval, &mut freed);
         assert!(versions[24].is_settled() && !versions[11].is_settled());
         assert_eq!([4u64, 11, 12].map(|ts| shown(&page, ts)), before[..3]);
     }
@@ -703,11 +768,16 @@ mod tests {
         second.commit(Timestamp(6));
         let gone = page.delete(&layout, 0, &third);
         third.commit(Timestamp(7));
+        let mut freed = 0;
         let between = |ts: Timestamp| Some(usize::from(ts.0 > 6));
-        assert_eq!(changed.merge_older(&layout, &between), Merged::Some);
-        assert_eq!(gone.merge_older(&layout, &between), Merged::Nothing, "a snapshot sees the row");
+        assert_eq!(changed.merge_older(&layout, &between, &mut freed), Merged::Some);
+        assert_eq!(
+            gone.merge_older(&layout, &between, &mut freed),
+            Merged::Nothing,
+            "a snapshot sees the row"
+        );
         assert_eq!(seen(&page, &layout, 0, 6).as_deref(), Some("Str(\"changed\")"));
-        assert_eq!(gone.merge_older(&layout, &|_| Some(0)), Merged::Vanished);
+        assert_eq!(gone.merge_older(&layout, &|_| Some(0), &mut freed), Merged::Vanished);
         assert!(came.is_settled() && changed.is_settled());
         assert!(page.collect(&layout, 0, &gone, false), "the slot is free");
         assert!(!page.has_versions());

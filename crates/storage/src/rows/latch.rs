@@ -399,8 +399,20 @@ impl RowLatch<'_> {
     }
 
     /// Has a version stand for older ones; see [`Undo::merge_older`].
-    pub fn merge(&mut self, undo: &Undo, interval: &dyn Fn(Timestamp) -> Option<usize>) -> Merged {
-        undo.merge_older(self.layout, interval)
+    pub fn merge(
+        &mut self,
+        undo: &Undo,
+        interval: &dyn Fn(Timestamp) -> Option<usize>,
+        freed: &mut usize,
+    ) -> Merged {
+        let merged = undo.merge_older(self.layout, interval, freed);
+        if merged == Merged::Vanished
+            && let Place::Slot { body, .. } = &mut self.place
+            && let Some(at) = undo.txn.committed_at()
+        {
+            body.note_vanished(at);
+        }
+        merged
     }
 
     /// Drops a committed version that every snapshot sees, and all older ones: `at_once`, or when the newer ones go. True if

@@ -36,15 +36,21 @@ pub enum Merged {
 
 impl Undo {
     /// Takes in all older versions that no snapshot tells from this one; `interval` numbers the gaps between the snapshots
-    /// in use, and has no number for a commit that snapshots to come may not see yet. Under the latch of the chain.
-    pub fn merge_older(&self, layout: &RowLayout, interval: &dyn Fn(Timestamp) -> Option<usize>) -> Merged {
+    /// in use, and has no number for a commit that snapshots to come may not see yet. Adds to `freed` the bytes of before-images
+    /// that go. Under the latch of the chain.
+    pub fn merge_older(
+        &self,
+        layout: &RowLayout,
+        interval: &dyn Fn(Timestamp) -> Option<usize>,
+        freed: &mut usize,
+    ) -> Merged {
         let mut merged = Merged::Nothing;
         let Some(gap) = self.txn.committed_at().and_then(interval) else { return merged };
         while let Some(older) = self.older_in_use() {
             if older.txn.committed_at().and_then(interval) != Some(gap) {
                 return merged;
             }
-            match self.take_in(layout, &older) {
+            match self.take_in(layout, &older, freed) {
                 Merged::Nothing => return merged,
                 outcome => merged = outcome,
             }
@@ -52,8 +58,9 @@ impl Undo {
         merged
     }
 
-    fn take_in(&self, layout: &RowLayout, older: &Arc<Undo>) -> Merged {
+    fn take_in(&self, layout: &RowLayout, older: &Arc<Undo>, freed: &mut usize) -> Merged {
         let (mut link, mut before) = (self.link.lock(), older.link.lock());
+        let held = link.bytes() + before.bytes();
         if matches!((&link.change, &before.change), (Change::Delete, Change::Insert)) {
             older.settle();
             link.stale.append(&mut before.stale);
@@ -66,6 +73,7 @@ impl Undo {
         link.stale.append(&mut before.stale);
         link.older = before.older.take();
         older.settle();
+        *freed += held - (link.bytes() + before.bytes());
         Merged::Some
     }
 }
