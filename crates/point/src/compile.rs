@@ -161,6 +161,8 @@ fn compile_plain(
         scope.add_dates(&own.collect::<Vec<_>>());
     }
     let gate = joins.compile_gate(&scope)?;
+    // What is random, or counts, would want other rows in the next turn than those that it passes over.
+    let in_turns = leads && !query.assigns && !joins.is_random();
     let mut levels = match joins.is_empty() {
         true => Box::default(),
         false => joins.into_levels(&scope, ordered.steps)?,
@@ -202,7 +204,7 @@ fn compile_plain(
         gate,
         is_tried: false,
         record: Record::default(),
-        leads,
+        in_turns,
         lead_order,
         output,
         limit: limit.map(|l| scope.compile(&l.count)).transpose()?,

@@ -273,6 +273,11 @@ impl Joins {
         self.gate.iter().any(is_false)
     }
 
+    /// Whether a condition may hold for a row at one time and not at another.
+    pub fn is_random(&self) -> bool {
+        self.conjuncts.iter().chain(self.on.iter().flatten().flatten()).any(Expr::is_volatile)
+    }
+
     /// What has to hold before any row is looked for.
     pub fn compile_gate(&self, scope: &Scope) -> Result<Option<RowProgram>, Refusal> {
         conjunction(self.gate.clone()).map(|gate| scope.compile(&gate)).transpose()

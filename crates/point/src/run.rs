@@ -289,8 +289,7 @@ impl Select {
         let LevelScratch { keys, read, found: rows, .. } = own;
         let mut seen = Visit::begin(measurements);
         let found = locate(table, access, &row, params, ctx, keys)?;
-        // Where nearly each row leads to another, there need be no more than are taken, or some more, in several turns.
-        let is_led = depth == 0 && self.leads && self.lead_order.is_empty();
+        let is_led = depth == 0 && self.in_turns && self.lead_order.is_empty();
         let mut enough = if is_led { pipeline.least() } else { u64::MAX };
         let (mut past, wanted_at_first) = (0, pipeline.missing());
         loop {

@@ -37,8 +37,9 @@ pub struct Select {
     /// Nothing is known of how many rows it visits, and it is left if they become many.
     pub is_tried: bool,
     pub record: Record,
-    /// Nearly each row of the first table leads to a row.
-    pub leads: bool,
+    /// Nearly each row of the first table leads to a row, and it wants the same of them whenever they are looked at: there need be
+    /// no more of them than are taken, or some more, in several turns.
+    pub in_turns: bool,
     /// The rows of the first table are put in this order before they are joined, so that a LIMIT ends the join.
     pub lead_order: Box<[LeadTerm]>,
     pub output: Output,

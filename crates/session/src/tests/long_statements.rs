@@ -265,3 +265,60 @@ fn readings_of_common_table_expressions_are_bounded() {
     client.check(&doubled(12).replace("FROM c11", "FROM c0"), "2");
     client.check("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3), s AS (SELECT n FROM r) SELECT * FROM s JOIN r USING (n) ORDER BY n", "1\n2\n3");
 }
+
+/// Each view is short, but stands on the one within it.
+#[test]
+fn expressions_of_views_within_each_other_are_bounded() {
+    // As the server's threads have it.
+    let thread = std::thread::Builder::new().stack_size(16 << 20).spawn(|| {
+        let mut client = Client::new();
+        client.run("CREATE TABLE n (id INT PRIMARY KEY, v INT); INSERT INTO n VALUES (1, 1)");
+        let source = |n: usize, name: &str| if n == 1 { "n".into() } else { format!("{name}{}", n - 1) };
+        let mut made = Vec::new();
+        for n in 1..=58 {
+            let terms = " + 1".repeat(200);
+            let column = if n == 1 { "v" } else { "x" };
+            made.push(client.run(&format!(
+                "CREATE VIEW tall{n} AS SELECT id, {column}{terms} AS x FROM {}",
+                source(n, "tall")
+            )));
+        }
+        client.check("SELECT x FROM tall2 WHERE x > 0 ORDER BY x + 1", "401");
+        for n in 1..=40 {
+            let sum = if n == 1 { "v + v" } else { "(x + x) % 1000" };
+            client.run(&format!("CREATE VIEW wide{n} AS SELECT id, {sum} AS x FROM {}", source(n, "wide")));
+        }
+        client.check("SELECT x FROM wide10", "24");
+        // The first that goes too far is not read, nor is one made of it.
+        assert!(made[..3].iter().all(|answer| answer.starts_with("ok")), "{made:?}");
+        assert!(made.iter().any(|answer| answer.starts_with("ERROR 1436")), "{made:?}");
+        for sql in [
+            "SELECT x FROM wide40",
+            "CREATE VIEW w AS SELECT x + 1 AS x FROM wide39",
+            "UPDATE wide40 SET id = 2 WHERE x = 1",
+            "DELETE FROM wide40 WHERE x = 1",
+        ] {
+            let answer = client.run(sql);
+            assert!(answer.starts_with("ERROR 1"), "{sql}: {answer}");
+        }
+        client.check("SELECT id FROM n", "1");
+    });
+    thread.expect("a thread").join().expect("it passes");
+}
+
+#[test]
+fn rows_that_are_ordered_have_few_columns() {
+    let mut client = filled();
+    let test = |count| {
+        format!(
+            "SELECT COUNT(*) FROM t WHERE ({}) <= ({})",
+            joined(", ", count, |_| "v".into()),
+            joined(", ", count, |_| "1".into())
+        )
+    };
+    let begin = Instant::now();
+    client.check(&test(256), "30");
+    assert!(client.run(&test(257)).starts_with("ERROR 1235"));
+    assert!(client.run(&test(3_000)).starts_with("ERROR 1235"));
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+}

@@ -1,5 +1,7 @@
 //! Plans that texts and prepared statements share: same answers as without them, and gone when they no longer hold.
 
+use std::collections::HashSet;
+
 use avocet_types::Datum;
 
 use super::Client;
@@ -380,4 +382,43 @@ fn an_equality_of_doubles_leaves_the_order_to_be_sorted() {
     client.check(rows, "ok 4 (Records: 4  Duplicates: 0  Warnings: 0)");
     client.check("SELECT x FROM o FORCE INDEX (v) WHERE v = 0.1e0 ORDER BY x", "1\n2\n3");
     client.check("SELECT x FROM o FORCE INDEX (v) WHERE v = 0.1e0 ORDER BY x DESC LIMIT 2", "3\n2");
+}
+
+/// As doubles, several integers are equal: the next part of an index is not in order behind them.
+#[test]
+fn integers_that_equal_a_double_are_sorted() {
+    let mut client = Client::new();
+    client.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, a BIGINT, b INT, c INT, KEY (a, b), KEY (c, b));
+         INSERT INTO t VALUES (1, 9007199254740992, 9, 7), (2, 9007199254740993, 1, 7), (3, 9007199254740993, 5, 7);
+         CREATE TABLE d (id INT PRIMARY KEY, x DOUBLE); INSERT INTO d VALUES (1, 9007199254740992), (2, 7)",
+    );
+    client.run("SET @x = 9007199254740992e0");
+    client.run("PREPARE p FROM 'SELECT b FROM t WHERE a = ? ORDER BY b'");
+    client.check("EXECUTE p USING @x", "1\n5\n9");
+    client.run("PREPARE p FROM 'SELECT b FROM t WHERE a = ? ORDER BY b DESC LIMIT 2'");
+    client.check("EXECUTE p USING @x", "9\n5");
+    client.check("SELECT b FROM t WHERE a = 9007199254740992e0 ORDER BY b", "1\n5\n9");
+    client.check("SELECT b FROM t WHERE a = (SELECT x FROM d WHERE id = 1) ORDER BY b", "1\n5\n9");
+    client.check("SELECT t.b FROM d STRAIGHT_JOIN t ON t.a = d.x WHERE d.id = 1 ORDER BY t.b", "1\n5\n9");
+    client.check("SELECT b FROM t WHERE c = (SELECT x FROM d WHERE id = 2) ORDER BY b", "1\n5\n9");
+}
+
+/// A join that looks at its first table in several turns passes over what it had before; what is random would have others.
+#[test]
+fn a_limit_of_random_rows_has_none_twice() {
+    let mut client = Client::new();
+    client.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT); CREATE TABLE u (id INT PRIMARY KEY, v INT);
+         INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+             SELECT i, i FROM n;
+         INSERT INTO u SELECT id, k FROM t WHERE id % 3 = 0",
+    );
+    for _ in 0..50 {
+        let answer = client.run(
+            "SELECT t.id FROM t JOIN u ON u.id = t.k WHERE t.id > 10 AND RAND() + t.k * 0 < 0.5 ORDER BY t.id LIMIT 100",
+        );
+        let rows: HashSet<&str> = answer.lines().collect();
+        assert_eq!(rows.len(), 100, "{answer}");
+    }
 }

@@ -20,6 +20,9 @@ use crate::plan::{ColumnId, JoinKind};
 /// Expressions that are bound more than once: as many as the longest lists of rows have, and no more in all.
 const MOST_REPEATED: usize = 1 << 22;
 
+/// Columns of rows that are ordered.
+const MOST_ORDERED: usize = 256;
+
 impl Binder<'_> {
     pub(super) fn expr(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
         self.exprs_bound += 1;
@@ -308,7 +311,8 @@ impl Binder<'_> {
         }
     }
 
-    /// `(a, b) < (c, d)` is `a < c OR (a = c AND b < d)`.
+    /// `(a, b) < (c, d)` is `a < c OR (a = c AND b < d)`. That nests for each column, and all that looks at it takes more than twice
+    /// as long for twice as many.
     fn row_ordering(
         &mut self,
         op: CompareOp,
@@ -320,6 +324,11 @@ impl Binder<'_> {
             CompareOp::Ge => CompareOp::Gt,
             op => op,
         };
+        if left.len() > MOST_ORDERED {
+            return Err(unsupported(format_args!(
+                "rows of more than {MOST_ORDERED} columns beside <, <=, > or >="
+            )));
+        }
         let last = left.len() - 1;
         if last == 0 {
             return self.comparison(op, &left[0], &right[0]);

@@ -46,7 +46,7 @@ pub fn through_view(
     let mut from = binder.view(&view, view.name.as_str().into(), true)?.from;
     let refused = || ErrorCode::NON_INSERTABLE_TABLE.with(&[&view.name, &verb]);
     let (mut subqueries, scope) = (Vec::new(), binder.block().tables[0].clone());
-    let (_, views) = binder.merge_from(&mut from, &mut subqueries);
+    let (_, views) = binder.merge_from(&mut from, &mut subqueries)?;
     let merged = views.first().ok_or_else(refused)?;
     let mut shown = Vec::with_capacity(scope.columns.len());
     for column in &scope.columns {

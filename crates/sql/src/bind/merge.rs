@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use avocet_types::ViewCheck;
+use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 use avocet_types::schema::TableDef;
 
@@ -23,11 +24,18 @@ use crate::plan::*;
 /// Of one block: as many as MySQL joins.
 const MOST_TABLES: usize = super::from::MOST_TABLES;
 
+/// How tall expressions may grow that are put together from views. Each view's text is bounded, but those of views of views add
+/// up, and what walks the expressions recurses on the stack of a statement whose own text is not tall.
+const MOST_HEIGHT: usize = 600;
+
+/// How many parts they may have: a view that names another's column twice doubles it.
+const MOST_PARTS: usize = 200_000;
+
 /// What was merged so far.
 #[derive(Default)]
 pub(super) struct Merged {
     /// What each column that a view showed stands for.
-    shown: HashMap<ColumnId, Expr>,
+    shown: HashMap<ColumnId, (Expr, Extent)>,
     /// Views that the block of an UPDATE or DELETE names, or that were named by these.
     pub views: Vec<MergedView>,
 }
@@ -63,32 +71,76 @@ impl Merged {
         self.shown.is_empty()
     }
 
-    /// The expression with what views show replaced.
-    pub fn apply(&self, expr: &mut Expr) {
-        if !self.shown.is_empty() {
-            replace(expr, &mut |part| column_of(part).and_then(|id| self.shown.get(&id).cloned()));
+    /// Replaces what views show in the expression.
+    ///
+    /// # Errors
+    /// 1436 for more than can be walked; the expression is as it was.
+    pub fn apply(&self, expr: &mut Expr) -> Result<(), SqlError> {
+        if self.shown.is_empty() {
+            return Ok(());
         }
+        let extent = self.extent(expr);
+        if extent.height_shown > MOST_HEIGHT || extent.parts_shown > MOST_PARTS {
+            let limit = format!(
+                "expressions of views within each other of more than {MOST_HEIGHT} levels or {MOST_PARTS} parts"
+            );
+            return Err(ErrorCode::STACK_OVERRUN_NEED_MORE.with(&[&limit]));
+        }
+        replace(expr, &mut |part| Some(self.meaning(column_of(part)?)?.clone()));
+        Ok(())
+    }
+
+    /// The extent of an expression with what views show replaced.
+    fn extent(&self, expr: &Expr) -> Extent {
+        if let Some((_, shown)) = column_of(expr).and_then(|id| self.shown.get(&id)) {
+            return Extent { height_shown: shown.height, parts_shown: shown.parts, ..*shown };
+        }
+        let mut all = Extent { height: 0, parts: 1, height_shown: 0, parts_shown: 0 };
+        expr.for_each_child(&mut |child| {
+            let child = self.extent(child);
+            all.height = all.height.max(child.height);
+            all.parts = all.parts.saturating_add(child.parts);
+            all.height_shown = all.height_shown.max(child.height_shown);
+            all.parts_shown = all.parts_shown.saturating_add(child.parts_shown);
+        });
+        all.height += 1;
+        all
     }
 
     /// What a view's column stands for.
     pub fn meaning(&self, id: ColumnId) -> Option<&Expr> {
-        self.shown.get(&id)
+        self.shown.get(&id).map(|(expr, _)| expr)
     }
+}
+
+/// How large an expression is.
+#[derive(Clone, Copy)]
+struct Extent {
+    height: usize,
+    parts: usize,
+    /// The height of the tallest of its parts that a view shows: the rest is bounded by the statement's text.
+    height_shown: usize,
+    /// Those of its parts that views show.
+    parts_shown: usize,
 }
 
 impl Binder<'_> {
     /// Merges all views of a query that can be, and says which columns are used then.
-    pub(super) fn merge_views(&mut self, body: &mut QueryExpr) {
-        self.merge_query(body);
+    pub(super) fn merge_views(&mut self, body: &mut QueryExpr) -> Result<(), SqlError> {
+        self.merge_query(body)?;
         if self.merged.is_empty() {
-            return;
+            return Ok(());
         }
         let merged = std::mem::take(&mut self.merged);
         let mut used = HashSet::new();
+        let mut failure = None;
         for_each_expr_mut(body, &mut |expr| {
-            merged.apply(expr);
+            failure = failure.take().or_else(|| merged.apply(expr).err());
             used.extend(expr.columns());
         });
+        if let Some(error) = failure {
+            return Err(error);
+        }
         for_each_outer_mut(body, &mut |outer| {
             let of = |id: &ColumnId| match merged.meaning(*id) {
                 Some(expr) => expr.columns().iter().map(|id| ColumnId(*id as u32)).collect(),
@@ -99,37 +151,41 @@ impl Binder<'_> {
         });
         self.used.iter_mut().enumerate().for_each(|(id, used_before)| *used_before = used.contains(&id));
         used.into_iter().for_each(|id| self.mark_used(ColumnId(id as u32)));
+        Ok(())
     }
 
-    fn merge_query(&mut self, query: &mut QueryExpr) {
+    fn merge_query(&mut self, query: &mut QueryExpr) -> Result<(), SqlError> {
         for cte in &mut query.ctes {
             match &mut cte.body {
-                CteBody::Plain(body) => self.merge_query(body),
+                CteBody::Plain(body) => self.merge_query(body)?,
                 CteBody::Recursive { seed, step, .. } => {
-                    self.merge_query(seed);
-                    self.merge_query(step);
+                    self.merge_query(seed)?;
+                    self.merge_query(step)?;
                 }
             }
         }
         match &mut query.body {
             QueryBody::Select(select) => {
-                let order = self.merge_block(select, query.order_by.is_empty());
+                let order = self.merge_block(select, query.order_by.is_empty())?;
                 if query.order_by.is_empty() {
                     query.order_by = order;
                 }
             }
             QueryBody::SetOperation(set) => {
-                self.merge_query(&mut set.left);
-                self.merge_query(&mut set.right);
+                self.merge_query(&mut set.left)?;
+                self.merge_query(&mut set.right)?;
             }
             QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
-            QueryBody::Nested(inner) => self.merge_query(inner),
+            QueryBody::Nested(inner) => self.merge_query(inner)?,
         }
+        Ok(())
     }
 
     /// The order that the block has of its only view, if it has none itself (`takes_order`).
-    fn merge_block(&mut self, select: &mut Select, takes_order: bool) -> Vec<SortKey> {
-        select.subqueries.iter_mut().for_each(|subquery| self.merge_query(&mut subquery.query));
+    fn merge_block(&mut self, select: &mut Select, takes_order: bool) -> Result<Vec<SortKey>, SqlError> {
+        for subquery in &mut select.subqueries {
+            self.merge_query(&mut subquery.query)?;
+        }
         let has_order = takes_order
             && select.aggregation.is_none()
             && select.windows.is_empty()
@@ -139,7 +195,7 @@ impl Binder<'_> {
             From::Derived(derived) if has_order => derived.query.order_by.clone(),
             _ => Vec::new(),
         };
-        let (conditions, views) = self.merge_from(&mut select.from, &mut select.subqueries);
+        let (conditions, views) = self.merge_from(&mut select.from, &mut select.subqueries)?;
         self.merged.views = views;
         select.filter = self.all_of(conditions, select.filter.take());
         let mut keys = Vec::with_capacity(order.len());
@@ -150,7 +206,7 @@ impl Binder<'_> {
             select.projection.push(Projected { id, expr });
             keys.push(SortKey { column: id, descending: key.descending });
         }
-        keys
+        Ok(keys)
     }
 
     pub(super) fn all_of(&self, mut conditions: Vec<Expr>, last: Option<Expr>) -> Option<Expr> {
@@ -166,11 +222,11 @@ impl Binder<'_> {
         &mut self,
         from: &mut From,
         subqueries: &mut Vec<Subquery>,
-    ) -> (Vec<Expr>, Vec<MergedView>) {
+    ) -> Result<(Vec<Expr>, Vec<MergedView>), SqlError> {
         let mut room = MOST_TABLES.saturating_sub(tables_in(from));
         let (mut conditions, mut views) = (Vec::new(), Vec::new());
-        self.merge_part(from, false, &mut room, &mut conditions, subqueries, &mut views);
-        (conditions, views)
+        self.merge_part(from, false, &mut room, &mut conditions, subqueries, &mut views)?;
+        Ok((conditions, views))
     }
 
     /// `nullable`: an outer join may have no row of it.
@@ -182,18 +238,18 @@ impl Binder<'_> {
         conditions: &mut Vec<Expr>,
         subqueries: &mut Vec<Subquery>,
         views: &mut Vec<MergedView>,
-    ) {
+    ) -> Result<(), SqlError> {
         match from {
             From::Dual | From::Table(_) | From::Cte(_) => {}
             From::Join(join) => {
-                self.merge_part(&mut join.left, nullable, room, conditions, subqueries, views);
+                self.merge_part(&mut join.left, nullable, room, conditions, subqueries, views)?;
                 match join.kind {
                     JoinKind::Inner => {
-                        self.merge_part(&mut join.right, nullable, room, conditions, subqueries, views);
+                        self.merge_part(&mut join.right, nullable, room, conditions, subqueries, views)?;
                     }
                     JoinKind::Left => {
                         let mut own = Vec::new();
-                        self.merge_part(&mut join.right, true, room, &mut own, subqueries, views);
+                        self.merge_part(&mut join.right, true, room, &mut own, subqueries, views)?;
                         join.on = self.all_of(own, join.on.take());
                     }
                 }
@@ -202,18 +258,23 @@ impl Binder<'_> {
                 if !self.is_merged(derived, nullable, *room) {
                     return self.merge_query(&mut derived.query);
                 }
-                let QueryBody::Select(select) = &mut derived.query.body else { return };
-                select.subqueries.iter_mut().for_each(|subquery| self.merge_query(&mut subquery.query));
+                let QueryBody::Select(select) = &mut derived.query.body else { return Ok(()) };
+                for subquery in &mut select.subqueries {
+                    self.merge_query(&mut subquery.query)?;
+                }
                 *room -= tables_in(&select.from) - 1;
                 let (mut own, mut below) = (Vec::new(), Vec::new());
                 let inner = &mut select.subqueries;
-                self.merge_part(&mut select.from, nullable, room, &mut own, inner, &mut below);
+                self.merge_part(&mut select.from, nullable, room, &mut own, inner, &mut below)?;
                 let mut condition = select.filter.take();
-                condition.iter_mut().for_each(|condition| self.merged.apply(condition));
+                if let Some(condition) = &mut condition {
+                    self.merged.apply(condition)?;
+                }
                 for item in &mut select.projection {
-                    self.merged.apply(&mut item.expr);
+                    let extent = self.merged.extent(&item.expr);
+                    self.merged.apply(&mut item.expr)?;
                     item.expr.nullable |= self.columns[item.id].nullable;
-                    self.merged.shown.insert(item.id, item.expr.clone());
+                    self.merged.shown.insert(item.id, (item.expr.clone(), extent));
                 }
                 let has_subqueries = condition.as_ref().is_some_and(|condition| {
                     let uses = |id: &ColumnId| condition.columns().contains(&id.index());
@@ -233,6 +294,7 @@ impl Binder<'_> {
                 *from = std::mem::replace(&mut select.from, From::Dual);
             }
         }
+        Ok(())
     }
 
     /// Whether a derived table is merged where it stands. Beside an outer join what is computed would have to be NULL.

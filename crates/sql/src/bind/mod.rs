@@ -32,6 +32,7 @@ mod insert;
 mod json_table;
 mod labels;
 mod locks;
+mod members;
 mod merge;
 mod modify;
 mod notes;
@@ -86,7 +87,7 @@ pub fn bind_query(
 ) -> Result<BoundQuery, SqlError> {
     let mut binder = Binder::new(source, catalog, params);
     let body = binder.query(query)?;
-    let mut bound = binder.finish(body);
+    let mut bound = binder.finish(body)?;
     bound.calc_found_rows = query.first_select().is_some_and(|select| select.calc_found_rows);
     Ok(bound)
 }
@@ -101,7 +102,7 @@ pub fn bind_with_notes(
     binder.notes = Some(Notes::default());
     let body = binder.query(query)?;
     let notes = binder.notes.take().unwrap_or_default();
-    Ok((binder.finish(body), notes))
+    Ok((binder.finish(body)?, notes))
 }
 
 /// Binds expressions over the columns of one table, in which column `i` of the table is `Column(i)`: for UPDATE, DELETE,
@@ -168,7 +169,7 @@ impl<'a> TableBinder<'a> {
     }
 
     /// A block of nothing but the subqueries of what was bound.
-    fn into_subqueries(mut self) -> BoundQuery {
+    fn into_subqueries(mut self) -> Result<BoundQuery, SqlError> {
         let subqueries = std::mem::take(&mut self.binder.block().subqueries);
         let subqueries = subqueries.into_iter().map(|of| of.subquery).collect();
         let block = Select { subqueries, ..Select::plain(From::Dual, Vec::new()) };
@@ -281,9 +282,9 @@ impl<'a> Binder<'a> {
     }
 
     /// The bound query of a body, whose scans read what is used.
-    fn finish(mut self, mut body: crate::plan::QueryExpr) -> BoundQuery {
+    fn finish(mut self, mut body: crate::plan::QueryExpr) -> Result<BoundQuery, SqlError> {
         if !self.views.is_empty() {
-            self.merge_views(&mut body);
+            self.merge_views(&mut body)?;
         }
         self.read_indexed(&mut body);
         let mut locks = false;
@@ -291,7 +292,7 @@ impl<'a> Binder<'a> {
             scan.columns.retain(|(_, id)| self.used.get(id.index()).copied().unwrap_or(false));
             locks |= scan.lock.is_some();
         });
-        BoundQuery {
+        Ok(BoundQuery {
             body,
             columns: self.columns,
             params: self.params,
@@ -301,7 +302,7 @@ impl<'a> Binder<'a> {
             session_dependent: self.session_dependent,
             assigns: self.assigns,
             views: self.views.into(),
-        }
+        })
     }
 
     /// An expression that is not of a query: it has no aggregates.

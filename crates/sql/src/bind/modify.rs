@@ -164,7 +164,7 @@ impl Binder<'_> {
         }
         let mut from = self.from(spec.tables)?.from;
         let mut of_views = Vec::new();
-        let conditions = self.merge_targets(&mut from, &mut of_views);
+        let conditions = self.merge_targets(&mut from, &mut of_views)?;
         let mut targets = Vec::new();
         let mut assigned = Vec::new();
         match spec.change {
@@ -188,7 +188,7 @@ impl Binder<'_> {
             for (assignment, (target, column)) in assignments.iter().zip(&assigned) {
                 let ty = targets[*target].table.columns[*column].ty;
                 let mut value = self.assigned_value(&assignment.value, ty)?;
-                value.iter_mut().for_each(|value| self.merged.apply(value));
+                value.iter_mut().try_for_each(|value| self.merged.apply(value))?;
                 values.push(value);
             }
         }
@@ -228,7 +228,7 @@ impl Binder<'_> {
         };
         let checks = checks.into_iter().map(over).collect();
         let targets = targets.into_iter().map(|target| target.table).collect();
-        Ok(Modification { query: self.finish(query), targets, assignments, checks })
+        Ok(Modification { query: self.finish(query)?, targets, assignments, checks })
     }
 
     /// 1706 for a table that is updated under two names, if one of them changes its primary key: which rows the other one would
@@ -309,13 +309,17 @@ impl Binder<'_> {
     }
 
     /// Merges the views whose rows are to change with the statement: its tables are theirs then.
-    fn merge_targets(&mut self, from: &mut From, subqueries: &mut Vec<Subquery>) -> Vec<Expr> {
+    fn merge_targets(
+        &mut self,
+        from: &mut From,
+        subqueries: &mut Vec<Subquery>,
+    ) -> Result<Vec<Expr>, SqlError> {
         if self.views.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let (conditions, views) = self.merge_from(from, subqueries);
+        let (conditions, views) = self.merge_from(from, subqueries)?;
         self.merged.views = views;
-        conditions
+        Ok(conditions)
     }
 
     /// The view that a table of the block is, if it was merged.

@@ -5,6 +5,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::{CompareOp, Expr};
 
 use crate::bind::expr::{comparison_of, sides};
+use crate::bind::members::keep_duplicates;
 use crate::bind::row_subquery::{query_of, row};
 use crate::bind::scope::{BlockSubquery, Clause, Stars};
 use crate::bind::{Binder, unsupported};
@@ -58,7 +59,8 @@ impl Binder<'_> {
         self.stars = Stars::All;
         let bound = self.subquery(query);
         self.stars = Stars::None;
-        let (query, outer) = bound?;
+        let (mut query, outer) = bound?;
+        keep_duplicates(&mut query);
         Ok(self.add_subquery(SubqueryKind::Exists { negated }, query, outer, SqlType::BIGINT, false))
     }
 
@@ -90,16 +92,17 @@ impl Binder<'_> {
     fn membership(
         &mut self,
         needles: Vec<Expr>,
-        query: QueryExpr,
+        mut query: QueryExpr,
         outer: Vec<ColumnId>,
         negated: bool,
     ) -> Result<Expr, SqlError> {
+        keep_duplicates(&mut query);
         let is_set = matches!(query.body, QueryBody::SetOperation(_));
         let mut converted = Vec::with_capacity(needles.len());
         let mut outputs = Vec::with_capacity(needles.len());
         for (needle, output) in needles.into_iter().zip(&query.outputs) {
             self.typer.check_membership(&needle.ty, &self.column_expr(*output).ty, is_set)?;
-            let (needle, output) = self.comparable(CompareOp::Eq, needle, *output)?;
+            let (needle, output) = self.comparable(CompareOp::Eq, needle, *output, &query)?;
             converted.push(needle);
             outputs.push(output);
         }
@@ -109,8 +112,14 @@ impl Binder<'_> {
         Ok(self.add_subquery(kind, query, outer, SqlType::BIGINT, nullable))
     }
 
-    /// The two sides of `left op column`, converted to what they compare as.
-    fn comparable(&mut self, op: CompareOp, left: Expr, column: ColumnId) -> Result<(Expr, Expr), SqlError> {
+    /// The two sides of `left op column`, where the query shows the column, converted to what they compare as.
+    fn comparable(
+        &mut self,
+        op: CompareOp,
+        left: Expr,
+        column: ColumnId,
+        query: &QueryExpr,
+    ) -> Result<(Expr, Expr), SqlError> {
         let right = self.column_expr(column);
         let left = self.settle(left, right.ty);
         // NULL on one side is of the other's type.
@@ -122,8 +131,16 @@ impl Binder<'_> {
         if self.typer.is_coercible(&left) {
             self.typer.coercible_columns.insert(STAND_IN.index());
         }
+        // A column has no COLLATE of its own: the typer is told which of the two stand for an expression that has.
+        if self.typer.is_explicit(&left) {
+            self.typer.explicit_columns.insert(STAND_IN.index());
+        }
+        if shown_by(query, column).is_some_and(|expr| self.typer.is_explicit(expr)) {
+            self.typer.explicit_columns.insert(column.index());
+        }
         let compared = self.typer.compare(op, stand_in, right);
         self.typer.coercible_columns.remove(&STAND_IN.index());
+        self.typer.explicit_columns.clear();
         let compared = compared?;
         let (mut left_side, right_side) =
             sides(compared).ok_or_else(|| unsupported("a comparison of this kind with a subquery"))?;
@@ -168,11 +185,12 @@ impl Binder<'_> {
             _ => {}
         }
         let left = self.expr(left)?;
-        let (query, outer) = self.subquery(query)?;
+        let (mut query, outer) = self.subquery(query)?;
         if query.outputs.len() != 1 {
             return Err(ErrorCode::OPERAND_COLUMNS.with(&[&1]));
         }
-        let (left, right) = self.comparable(comparison_of(op), left, query.outputs[0])?;
+        keep_duplicates(&mut query);
+        let (left, right) = self.comparable(comparison_of(op), left, query.outputs[0], &query)?;
         let nullable = left.nullable || right.nullable;
         let query = self.project_over(query, vec![right]);
         let op = match comparison_of(op) {
@@ -185,5 +203,16 @@ impl Binder<'_> {
         };
         let kind = SubqueryKind::Quantified { op, all, left };
         Ok(self.add_subquery(kind, query, outer, SqlType::BIGINT, nullable))
+    }
+}
+
+/// What a query shows in a column, if it is of one block.
+fn shown_by(query: &QueryExpr, column: ColumnId) -> Option<&Expr> {
+    match &query.body {
+        QueryBody::Select(select) => {
+            select.projection.iter().find(|item| item.id == column).map(|item| &item.expr)
+        }
+        QueryBody::Nested(inner) => shown_by(inner, column),
+        _ => None,
     }
 }

@@ -164,7 +164,7 @@ impl<'i> UpsertNames<'i> {
             ));
         }
         let is_of_session = binder.is_of_session();
-        let subqueries = has_subqueries.then(|| binder.into_subqueries());
+        let subqueries = has_subqueries.then(|| binder.into_subqueries()).transpose()?;
         if let Some(query) = &subqueries
             && reads_directly(&query.body, self.table, None)
         {

@@ -253,6 +253,11 @@ impl Derived {
     pub fn unnamed(query: QueryExpr) -> Self {
         Self { query, alias: "".into(), outer: Vec::new(), view: None }
     }
+
+    /// Whether no text of a statement or a view has it.
+    pub fn is_unnamed(&self) -> bool {
+        self.alias.is_empty() && self.view.is_none()
+    }
 }
 
 #[derive(Clone, Debug)]

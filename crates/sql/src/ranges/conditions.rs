@@ -4,7 +4,7 @@ use std::slice::from_ref;
 use std::sync::LazyLock;
 
 use avocet_types::expr::{CompareOp, Expr, ExprKind, IsTest, ValueClass};
-use avocet_types::{Datum, Decimal, SqlType};
+use avocet_types::{Datum, Decimal, IntWidth, SqlType};
 
 use super::Columns;
 use super::domain::comparable;
@@ -25,12 +25,20 @@ impl Condition<'_> {
         match &self.test {
             Test::Eq { value, .. } if !self.exact => match value.as_literal() {
                 Some(Datum::Double(v)) => column.is_integer() && v.abs() < 2f64.powi(53),
+                // Of a parameter, or another table's column, only the type is known.
+                _ if ValueClass::of(&value.ty) == ValueClass::Double && may_be_large(column) => false,
                 _ => !matches!(column, SqlType::Decimal { .. }),
             },
             Test::Eq { .. } | Test::IsNull => true,
             _ => false,
         }
     }
+}
+
+/// Whether a column has integers that are no doubles.
+fn may_be_large(column: &SqlType) -> bool {
+    let is_small = matches!(column, SqlType::Int { width, .. } if *width != IntWidth::W64);
+    ValueClass::of(column) == ValueClass::Int && !is_small
 }
 
 #[derive(Clone)]

@@ -51,6 +51,8 @@ pub struct Typer {
     pub locale: &'static Locale,
     /// Columns that show literals and the like: other strings' collations win over theirs.
     pub coercible_columns: BTreeSet<usize>,
+    /// Columns whose collation was given by COLLATE where it is compared.
+    pub explicit_columns: BTreeSet<usize>,
     /// Columns that show integers which are written there: these have as many digits as they have.
     pub written_integers: BTreeMap<usize, Expr>,
     /// Columns of ZEROFILL, with the characters that their texts have at least.
@@ -73,6 +75,7 @@ impl Default for Typer {
             sql_mode: SqlMode::DEFAULT,
             locale: Locale::english(),
             coercible_columns: BTreeSet::new(),
+            explicit_columns: BTreeSet::new(),
             written_integers: BTreeMap::new(),
             zero_filled: BTreeMap::new(),
             copied: Cell::new(0),

@@ -99,6 +99,7 @@ impl Expr {
         };
         match &self.kind {
             ExprKind::Column(index) if typer.coercible_columns.contains(index) => Coercibility::Coercible,
+            ExprKind::Column(index) if typer.explicit_columns.contains(index) => Coercibility::Explicit,
             ExprKind::Column(_) => Coercibility::Implicit,
             ExprKind::Collate(_) => Coercibility::Explicit,
             ExprKind::Cast(_) => Coercibility::Implicit,
@@ -197,6 +198,11 @@ impl Typer {
     pub fn is_coercible(&self, expr: &Expr) -> bool {
         (expr.ty.is_string() || expr.ty.is_bytes())
             && expr.derivation(self).coercibility >= Coercibility::Coercible
+    }
+
+    /// Whether an expression's collation was given by COLLATE.
+    pub fn is_explicit(&self, expr: &Expr) -> bool {
+        expr.ty.is_string() && expr.derivation(self).coercibility == Coercibility::Explicit
     }
 
     /// Error 1267 if texts that make one text insist on collations that cannot stand together.

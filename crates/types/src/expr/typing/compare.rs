@@ -8,7 +8,7 @@ use crate::expr::typing::arith::{hybrid_number, numeric_type, shown_decimals};
 use crate::expr::typing::collation::Agreement;
 use crate::expr::typing::moments::is_date_like;
 use crate::expr::typing::{Typer, ValueClass, collation, refuse_geometries};
-use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, Function};
+use crate::expr::{ArithOp, CastTarget, CompareOp, Expr, ExprKind, Function, IsTest};
 use crate::sql_type::{Collation, RealFormat, SqlType};
 use crate::temporal::{TimeZone, ZERO_DATETIME, ZeroDates, parse_datetime, parse_time};
 use crate::text::fixed_decimals;
@@ -128,8 +128,38 @@ impl Typer {
         let exprs = self.comparable(exprs, op.symbol())?;
         let exprs = if op == CompareOp::NullSafeEq { self.typed_nulls(exprs) } else { exprs };
         let [left, right]: [Expr; 2] = exprs.try_into().expect("two go in, two come out");
-        let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
-        Ok(Expr::truth(ExprKind::Compare { op, left: Box::new(left), right: Box::new(right) }, nullable))
+        if op != CompareOp::NullSafeEq {
+            let nullable = left.nullable || right.nullable;
+            return Ok(Expr::truth(
+                ExprKind::Compare { op, left: left.into(), right: right.into() },
+                nullable,
+            ));
+        }
+        let read: Vec<_> = [&left, &right].into_iter().filter_map(|side| self.was_read(side)).collect();
+        let compared = Expr::truth(ExprKind::Compare { op, left: left.into(), right: right.into() }, false);
+        Ok(match read.is_empty() {
+            true => compared,
+            false => self.and(std::iter::once(compared).chain(read).collect()),
+        })
+    }
+
+    /// Whether a side that is read as a date or time is one, or NULL itself: as NULL, what is none would be `<=>` to NULL.
+    /// `None` if that is sure.
+    fn was_read(&self, side: &Expr) -> Option<Expr> {
+        let mut inner = side;
+        while let ExprKind::Convert(below) = &inner.kind {
+            inner = below;
+        }
+        if !side.ty.is_temporal() || inner.ty.is_temporal() || inner.ty == SqlType::Null {
+            return None;
+        }
+        if inner.as_literal().is_some()
+            && side.clone().fold().as_literal().is_some_and(|read| !read.is_null())
+        {
+            return None;
+        }
+        let is_null = self.is(inner.clone(), IsTest::Null, false);
+        Some(self.or(vec![is_null, self.is(side.clone(), IsTest::Null, true)]))
     }
 
     /// What is nothing but NULL, as a NULL of the other side's type: `<=>` compares it, too, and vectors have one type.
