@@ -50,6 +50,7 @@ impl Session {
     }
 
     pub(super) async fn delete(&mut self, delete: &Delete, text: &Text<'_>) -> Result<Outcome, SqlError> {
+        self.set_storing(!delete.ignore);
         self.set_ignoring(delete.ignore);
         let mark = self.begin_statement()?;
         let compile = |session: &Self| {
