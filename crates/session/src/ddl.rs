@@ -277,7 +277,13 @@ impl Session {
             Ok::<_, SqlError>(filled.publish(&def, inserted, auto_increment, checks, wait)?)
         })?;
         let info = format!("Records: {inserted}  Duplicates: 0  Warnings: {}", self.condition_count());
-        Ok(Outcome::Done(Done { affected_rows: inserted, last_insert_id, info, ..Done::default() }))
+        Ok(Outcome::Done(Done {
+            affected_rows: inserted,
+            last_insert_id,
+            tells_chosen: true,
+            info,
+            ..Done::default()
+        }))
     }
 
     /// Error 3750 for a table without a primary key, where sessions ask for that.

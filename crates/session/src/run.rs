@@ -45,7 +45,7 @@ pub(super) struct Done {
     pub last_insert_id: u64,
     /// What a client is told where none was generated: the AUTO_INCREMENT value of the last row.
     pub last_number: u64,
-    /// Whether a client is told what LAST_INSERT_ID(n) chose: after INSERT, REPLACE and UPDATE.
+    /// Whether a client is told what LAST_INSERT_ID(n) chose: after INSERT, REPLACE, UPDATE and CREATE TABLE … SELECT.
     pub tells_chosen: bool,
     pub info: String,
     /// The default database changed.

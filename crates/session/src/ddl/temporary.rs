@@ -141,7 +141,13 @@ impl Session {
         self.change_temporary(|temporary| temporary.put(key, made));
         let info = format!("Records: {rows}  Duplicates: 0  Warnings: {}", self.condition_count());
         let last_insert_id = first_generated;
-        Ok(Outcome::Done(Done { affected_rows: rows, last_insert_id, info, ..Done::default() }))
+        Ok(Outcome::Done(Done {
+            affected_rows: rows,
+            last_insert_id,
+            tells_chosen: true,
+            info,
+            ..Done::default()
+        }))
     }
 
     pub(crate) fn drop_temporary(&mut self, names: &[(String, String)]) {
