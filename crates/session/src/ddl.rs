@@ -254,14 +254,15 @@ impl Session {
                 let filled = engine.create_unfinished(def.clone())?;
                 let next = auto_increment.unwrap_or(1);
                 filled.table().note_auto_increment(next.saturating_sub(1));
-                let inserted = filled.fill(self.ddl_options(), self.stop.clone(), |txn| {
+                let stored = filled.fill(self.ddl_options(), self.stop.clone(), |txn| {
                     self.fill(txn, filled.table(), first, &mut rows)
                 })?;
-                Ok::<_, SqlError>((def, filled, inserted))
+                Ok::<_, SqlError>((def, filled, stored))
             })
         }
         .await;
-        let (def, filled, inserted) = self.end_statement(mark, result).await?;
+        let (def, filled, stored) = self.end_statement(mark, result).await?;
+        let columns::Filled { rows: inserted, first_generated: last_insert_id } = stored;
         // The query's transaction held its tables, which foreign keys may refer to.
         self.commit().await?;
         if self.logs_definitions() {
@@ -276,7 +277,13 @@ impl Session {
             Ok::<_, SqlError>(filled.publish(&def, inserted, auto_increment, checks, wait)?)
         })?;
         let info = format!("Records: {inserted}  Duplicates: 0  Warnings: {}", self.condition_count());
-        Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
+        Ok(Outcome::Done(Done {
+            affected_rows: inserted,
+            last_insert_id,
+            tells_chosen: true,
+            info,
+            ..Done::default()
+        }))
     }
 
     /// Error 3750 for a table without a primary key, where sessions ask for that.
@@ -352,6 +359,7 @@ impl Session {
         if_exists: bool,
         temporary: bool,
     ) -> Result<Outcome, SqlError> {
+        self.refuse_twice(names)?;
         let catalog = self.stored_catalog();
         let (mut missing, mut found) = (Vec::new(), Vec::new());
         for name in names {
@@ -364,7 +372,8 @@ impl Session {
         }
         // All or none.
         if if_exists || missing.is_empty() {
-            let found = self.drop_temporary(found);
+            let (own, found): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|(database, name)| self.temporary.has(database, name));
             let (checks, wait) = (self.settings.foreign_key_checks, self.ddl_wait());
             if self.logs_definitions() {
                 // Those that are there in this session alone are left out.
@@ -376,6 +385,8 @@ impl Session {
                 tell_as(None, vec![format!("DROP TABLE IF EXISTS {}", names.join(","))]);
             }
             blocking(|| self.shared.engine.drop_tables(&found, checks, wait))?;
+            // Nothing refuses these.
+            self.drop_temporary(&own);
         }
         self.missing(missing, if_exists)
     }

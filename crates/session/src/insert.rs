@@ -271,6 +271,7 @@ impl Session {
             affected_rows: inserter.affected,
             last_insert_id: inserter.first_generated,
             last_number: inserter.last_number,
+            tells_chosen: true,
             info,
             database_changed: false,
         })

@@ -217,7 +217,8 @@ impl Session {
     }
 
     /// Error 1066 for a table that is named twice.
-    fn refuse_twice(&self, tables: &[ObjectName]) -> Result<(), SqlError> {
+    /// 1066 if a table is named twice.
+    pub(crate) fn refuse_twice(&self, tables: &[ObjectName]) -> Result<(), SqlError> {
         let mut seen = Vec::new();
         for name in tables {
             let (_, _, full) = self.named(name)?;

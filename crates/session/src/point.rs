@@ -484,7 +484,8 @@ impl Session {
             }
         };
         self.shared.counters.add(counter);
-        Done { affected_rows, last_insert_id, last_number, info, database_changed: false }
+        let tells_chosen = plan.verb() != Verb::Delete;
+        Done { affected_rows, last_insert_id, last_number, tells_chosen, info, database_changed: false }
     }
 }
 

@@ -40,6 +40,15 @@ use avocet_types::error::{ErrorCode, SqlError};
 pub(super) use grant::Granted;
 pub(super) use needs::Need;
 
+/// What the names in a need mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// The session's temporary tables, and what is stored.
+    OfSession,
+    /// What is stored alone: texts of views never mean a temporary table.
+    OfViews,
+}
+
 impl Session {
     /// What the account may do as of now.
     pub(super) fn access(&mut self) -> &Access {
@@ -60,13 +69,15 @@ impl Session {
             return Ok(());
         }
         let mut needs = self.needs_of(kind).into_vec();
-        if !self.temporary.is_empty() {
-            // They were made with a privilege of their own; more is not asked for.
-            needs.retain(|need| {
-                !need.table().is_some_and(|(database, table)| {
-                    self.temporary.has(database, table) && !self.defines_stored(kind, database, table)
-                })
-            });
+        let names_stored = matches!(
+            kind,
+            StatementKind::RenameTable(_)
+                | StatementKind::DropView { .. }
+                | StatementKind::Grant { .. }
+                | StatementKind::Revoke { .. }
+        );
+        if !self.temporary.is_empty() && !names_stored {
+            needs.retain(|need| !self.is_of_temporary_table(need));
         }
         self.check_needs(&needs)
     }
@@ -96,10 +107,16 @@ impl Session {
         if self.temporary.is_empty() {
             return self.check_needs(needs);
         }
-        let is_stored =
-            |need: &&Need| need.table().is_none_or(|(database, table)| !self.temporary.has(database, table));
+        let is_stored = |need: &&Need| !self.is_of_temporary_table(need);
         let needs: Vec<Need> = needs.iter().filter(is_stored).cloned().collect();
         self.check_needs(&needs)
+    }
+
+    /// Whether what a statement needs is on a temporary table: that was made with a privilege of its own, more is not asked
+    /// for. What names a stored table all the same is not exempt: see [`Need::is_of_stored`].
+    fn is_of_temporary_table(&self, need: &Need) -> bool {
+        let is_temporary = |(database, table)| self.temporary.has(database, table);
+        !need.is_of_stored() && need.table().is_some_and(is_temporary)
     }
 
     pub(super) fn check_needs(&mut self, needs: &[Need]) -> Result<(), SqlError> {
@@ -111,13 +128,17 @@ impl Session {
         for need in needs {
             match need {
                 Need::Through(_) => self.check_through(need)?,
-                _ => self.check_need(&self.access, need)?,
+                _ => self.check_need(&self.access, need, Names::OfSession)?,
             }
         }
         Ok(())
     }
 
-    pub(super) fn check_need(&self, access: &Access, need: &Need) -> Result<(), SqlError> {
+    pub(super) fn check_need(&self, access: &Access, need: &Need, names: Names) -> Result<(), SqlError> {
+        let catalog = || match names {
+            Names::OfSession if !need.is_of_stored() => self.catalog(),
+            _ => self.stored_catalog(),
+        };
         match need {
             Need::Server { any } if !access.global().intersects(*any) => Err(needs_one_of(*any)),
             Need::File if !access.global().intersects(Privileges::FILE) => Err(self.account_denied()),
@@ -162,7 +183,7 @@ impl Session {
                     return Ok(());
                 }
                 let may = |name: &str| access.on_column(database, table, name).contains(*privilege);
-                let Some(found) = self.catalog().relation(database, table).cloned() else { return Ok(()) };
+                let Some(found) = catalog().relation(database, table).cloned() else { return Ok(()) };
                 match column {
                     Some(name) if may(name) || found.def.column(name).is_none() => Ok(()),
                     Some(name) => Err(self.column_denied(*privilege, table, name)),
@@ -178,8 +199,10 @@ impl Session {
                 }
             }
             Need::Reads(reads) => {
-                let is_free = |database: &str, table: &str| self.temporary.has(database, table);
-                reads.check(access, &self.catalog(), &is_free).map_err(|denied| match denied.column {
+                let is_free = |database: &str, table: &str| {
+                    names == Names::OfSession && self.temporary.has(database, table)
+                };
+                reads.check(access, &catalog(), &is_free).map_err(|denied| match denied.column {
                     Some(column) => self.column_denied(Privileges::SELECT, &denied.table, &column),
                     None => self.table_denied(&Privileges::SELECT, &denied.table),
                 })

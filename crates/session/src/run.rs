@@ -45,6 +45,8 @@ pub(super) struct Done {
     pub last_insert_id: u64,
     /// What a client is told where none was generated: the AUTO_INCREMENT value of the last row.
     pub last_number: u64,
+    /// Whether a client is told what LAST_INSERT_ID(n) chose: after INSERT, REPLACE, UPDATE and CREATE TABLE … SELECT.
+    pub tells_chosen: bool,
     pub info: String,
     /// The default database changed.
     pub database_changed: bool,
@@ -504,6 +506,7 @@ impl Session {
                 sink.end(self.status_now())?;
             }
             Outcome::Done(done) => {
+                let chosen = chosen.filter(|_| done.tells_chosen);
                 self.row_count = done.affected_rows as i64;
                 if done.last_insert_id > 0 {
                     self.last_insert_id = done.last_insert_id;

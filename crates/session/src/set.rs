@@ -19,8 +19,33 @@ use super::sql_mode;
 use super::state::{Characteristics, Level, Session};
 use super::variables::{Effect, Kind, Scope, VARIABLES, find, int, known};
 
+/// What an item of a SET does, after it was found to be right.
+enum Change<'i> {
+    Variable {
+        scope: VariableScope,
+        name: &'i str,
+        position: usize,
+        /// `None` for the server's value at the time when it is set.
+        value: Option<Value>,
+    },
+    UserVariable {
+        name: &'i str,
+        value: (Value, SqlType),
+    },
+    Charsets {
+        client: Charset,
+        /// `None` for that of the database.
+        connection: Option<Collation>,
+    },
+    Transaction {
+        scope: VariableScope,
+        of: Characteristics,
+    },
+}
+
 impl Session {
-    /// MySQL evaluates all of a SET before it changes anything; a later item does not see an earlier one's value.
+    /// MySQL evaluates and checks all of a SET before it changes anything: a later item does not see an earlier one's value, and
+    /// an error leaves everything as it was.
     pub(super) async fn set(&mut self, items: &[SetItem], text: &Text<'_>) -> Result<Outcome, SqlError> {
         let mut values = Vec::with_capacity(items.len());
         for item in items {
@@ -31,8 +56,12 @@ impl Session {
                 _ => None,
             });
         }
+        let mut checked = Vec::with_capacity(items.len());
         for (item, value) in items.iter().zip(values) {
-            self.set_item(item, value).await?;
+            checked.push(self.check_item(item, value)?);
+        }
+        for change in checked {
+            self.apply(change).await?;
         }
         for item in items {
             if let SetItem::Variable { scope: VariableScope::Persist, name, .. } = item {
@@ -43,17 +72,54 @@ impl Session {
         Ok(Outcome::ok())
     }
 
-    async fn set_item(&mut self, item: &SetItem, value: Option<(Value, SqlType)>) -> Result<(), SqlError> {
+    fn check_item<'i>(
+        &mut self,
+        item: &'i SetItem,
+        value: Option<(Value, SqlType)>,
+    ) -> Result<Change<'i>, SqlError> {
         match item {
-            SetItem::Variable { scope, name, .. } => self.set_variable(*scope, name, value).await,
+            SetItem::Variable { scope, name, .. } => self.check_variable(*scope, name, value),
             SetItem::UserVariable { name, .. } => {
-                let value = value.unwrap_or((Datum::Null, SqlType::Null));
-                self.user_variables.insert(name.clone(), value, self.settings.time_zone)
+                Ok(Change::UserVariable { name, value: value.unwrap_or((Datum::Null, SqlType::Null)) })
             }
-            SetItem::Names { charset, collation } => self.set_names(charset.as_deref(), collation.as_deref()),
-            SetItem::CharacterSet(charset) => self.set_character_set(charset.as_deref()),
+            SetItem::Names { charset, collation } => {
+                self.check_names(charset.as_deref(), collation.as_deref())
+            }
+            SetItem::CharacterSet(charset) => self.check_character_set(charset.as_deref()),
             SetItem::Transaction { scope, isolation, read_only } => {
-                self.set_transaction(*scope, *isolation, *read_only)
+                let of = Characteristics { level: *isolation, read_only: *read_only };
+                match scope {
+                    VariableScope::Default => self.check_no_transaction()?,
+                    VariableScope::Persist | VariableScope::PersistOnly => {
+                        return Err(ErrorCode::CANNOT_PERSIST_TRANSACTION_ISOLATION.with(&[]));
+                    }
+                    VariableScope::Global | VariableScope::Session => {}
+                }
+                Ok(Change::Transaction { scope: *scope, of })
+            }
+        }
+    }
+
+    async fn apply(&mut self, change: Change<'_>) -> Result<(), SqlError> {
+        match change {
+            Change::Variable { scope, name, position, value } => {
+                self.set_variable(scope, name, position, value).await
+            }
+            Change::UserVariable { name, value } => {
+                self.user_variables.insert(name.to_owned(), value, self.settings.time_zone)
+            }
+            Change::Charsets { client, connection } => {
+                let of_database = || match self.variables.own.by_name("collation_database") {
+                    Datum::Str(name) => Collation::by_name(name).unwrap_or(Collation::DEFAULT),
+                    _ => Collation::DEFAULT,
+                };
+                let connection = connection.unwrap_or_else(of_database);
+                self.put_charsets(client, connection);
+                Ok(())
+            }
+            Change::Transaction { scope, of } => {
+                self.set_transaction(scope, of);
+                Ok(())
             }
         }
     }
@@ -91,12 +157,12 @@ impl Session {
         Ok(value)
     }
 
-    async fn set_variable(
+    fn check_variable<'i>(
         &mut self,
         scope: VariableScope,
-        name: &str,
+        name: &'i str,
         value: Option<(Value, SqlType)>,
-    ) -> Result<(), SqlError> {
+    ) -> Result<Change<'i>, SqlError> {
         let position = find(name)?;
         let variable = &VARIABLES[position];
         variable.check_set(scope)?;
@@ -127,14 +193,30 @@ impl Session {
                     let message = format!("Truncated incorrect {name} value: '{given}'");
                     self.warn(Level::Warning, 1292, message);
                 }
-                value
+                Some(value)
             }
-            None if global || variable.scope == Scope::Session => variable.parse_text(variable.default)?,
-            None => self.variables.globals.get(position),
+            None if global || variable.scope == Scope::Session => {
+                Some(variable.parse_text(variable.default)?)
+            }
+            None => None,
         };
         if is_default {
             self.warn_of_value(variable, None);
         }
+        if scope == VariableScope::Default && is_characteristic(name) {
+            self.check_no_transaction()?;
+        }
+        Ok(Change::Variable { scope, name, position, value })
+    }
+
+    async fn set_variable(
+        &mut self,
+        scope: VariableScope,
+        name: &str,
+        position: usize,
+        value: Option<Value>,
+    ) -> Result<(), SqlError> {
+        let value = value.unwrap_or_else(|| self.variables.globals.get(position));
         match scope {
             VariableScope::PersistOnly => return self.persist(position, &value),
             // What it is when all is set is persisted.
@@ -148,7 +230,8 @@ impl Session {
         if scope == VariableScope::Default
             && let Some(of) = characteristic(name, &value)
         {
-            return self.set_next_transaction(of);
+            self.set_next_transaction(of);
+            return Ok(());
         }
         if let Some(of) = characteristic(name, &value) {
             self.forget_next(of);
@@ -224,24 +307,24 @@ impl Session {
         VARIABLES[position].show(self.variables.own.get(position))
     }
 
-    fn set_names(&mut self, charset: Option<&str>, collation: Option<&str>) -> Result<(), SqlError> {
+    fn check_names(
+        &self,
+        charset: Option<&str>,
+        collation: Option<&str>,
+    ) -> Result<Change<'static>, SqlError> {
         let collation = match charset {
             None => Collation::DEFAULT,
             Some(charset) => collation_of(Some(charset), collation, self.settings.utf8mb4_collation)?
                 .unwrap_or(Collation::DEFAULT),
         };
-        self.put_charsets(client_charset(collation)?, collation);
-        Ok(())
+        Ok(Change::Charsets { client: client_charset(collation)?, connection: Some(collation) })
     }
 
     /// SET CHARACTER SET: unlike SET NAMES, it leaves the literals of statements to the database's collation.
-    fn set_character_set(&mut self, charset: Option<&str>) -> Result<(), SqlError> {
+    fn check_character_set(&self, charset: Option<&str>) -> Result<Change<'static>, SqlError> {
         let of_client =
             collation_of(charset, None, self.settings.utf8mb4_collation)?.unwrap_or(Collation::DEFAULT);
-        let Datum::Str(name) = self.variables.own.by_name("collation_database") else { return Ok(()) };
-        let connection = Collation::by_name(name).unwrap_or(Collation::DEFAULT);
-        self.put_charsets(client_charset(of_client)?, connection);
-        Ok(())
+        Ok(Change::Charsets { client: client_charset(of_client)?, connection: None })
     }
 
     /// What the client sends and gets is in `client`; literals compare as `connection` says.
@@ -261,18 +344,10 @@ impl Session {
     }
 
     /// SET TRANSACTION: for all later sessions, for all later transactions of this one, or for the next one alone.
-    fn set_transaction(
-        &mut self,
-        scope: VariableScope,
-        level: Option<IsolationLevel>,
-        read_only: Option<bool>,
-    ) -> Result<(), SqlError> {
-        match scope {
-            VariableScope::Default => return self.set_next_transaction(Characteristics { level, read_only }),
-            VariableScope::Persist | VariableScope::PersistOnly => {
-                return Err(ErrorCode::CANNOT_PERSIST_TRANSACTION_ISOLATION.with(&[]));
-            }
-            VariableScope::Global | VariableScope::Session => {}
+    fn set_transaction(&mut self, scope: VariableScope, of: Characteristics) {
+        let Characteristics { level, read_only } = of;
+        if scope == VariableScope::Default {
+            return self.set_next_transaction(of);
         }
         let mut put = |name: &'static str, value: Value| match scope {
             VariableScope::Session => self.variables.own.put_by_name(name, value),
@@ -287,10 +362,9 @@ impl Session {
             put("tx_read_only", Datum::Int(read_only.into()));
         }
         if scope == VariableScope::Session {
-            self.forget_next(Characteristics { level, read_only });
+            self.forget_next(of);
         }
         self.refresh();
-        Ok(())
     }
 
     /// What is set for all transactions goes for the next one, too, whatever was set for that one alone.
@@ -301,13 +375,17 @@ impl Session {
         }
     }
 
-    fn set_next_transaction(&mut self, of: Characteristics) -> Result<(), SqlError> {
-        if self.in_transaction() {
-            return Err(ErrorCode::CANT_CHANGE_TX_CHARACTERISTICS.with(&[]));
-        }
+    fn set_next_transaction(&mut self, of: Characteristics) {
         self.next.level = of.level.or(self.next.level);
         self.next.read_only = of.read_only.or(self.next.read_only);
-        Ok(())
+    }
+
+    /// 1568 where something is set for the next transaction alone, and one is running.
+    fn check_no_transaction(&self) -> Result<(), SqlError> {
+        match self.in_transaction() {
+            true => Err(ErrorCode::CANT_CHANGE_TX_CHARACTERISTICS.with(&[])),
+            false => Ok(()),
+        }
     }
 
     /// DO: evaluates and forgets.
@@ -359,6 +437,11 @@ impl Session {
         self.check_may_kill(id)?;
         self.info.connections.kill(id, what)
     }
+}
+
+/// Whether a variable says something of transactions, and is about the next one where no scope is named.
+fn is_characteristic(name: &str) -> bool {
+    matches!(name, "transaction_isolation" | "tx_isolation" | "transaction_read_only" | "tx_read_only")
 }
 
 /// What a value of a variable says of a transaction.

@@ -76,17 +76,20 @@ pub fn normalize(text: &str) -> Result<String, SqlError> {
     Ok(names.join(","))
 }
 
-/// `SET sql_mode = number`: only 0 is in use.
+/// `SET sql_mode = number`, as `mysqlbinlog` writes it: the bits that [`mysql_bits`] tells.
 pub fn of_bits(bits: i128) -> Result<String, SqlError> {
-    if bits == 0 {
-        return Ok(String::new());
-    }
-    Err(ErrorCode::WRONG_VALUE_FOR_VAR.with(&[&"sql_mode", &bits]))
+    let wrong = || ErrorCode::WRONG_VALUE_FOR_VAR.with(&[&"sql_mode", &bits]);
+    let known = BITS.iter().fold(0, |known, bit| known | 1u64 << bit);
+    let set = u64::try_from(bits).ok().filter(|set| set & !known == 0).ok_or_else(wrong)?;
+    let names = MODES.iter().zip(BITS).filter(|(_, bit)| set & 1 << bit != 0).map(|((name, _), _)| *name);
+    normalize(&names.collect::<Vec<_>>().join(","))
 }
+
+/// The bit that MySQL keeps each of [`MODES`] in.
+const BITS: [u8; MODES.len()] = [0, 1, 2, 3, 5, 6, 7, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31, 32];
 
 /// The bits that MySQL keeps a normalized list in.
 pub fn mysql_bits(text: &str) -> u64 {
-    const BITS: [u8; 21] = [0, 1, 2, 3, 5, 6, 7, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31, 32];
     let bit = |name: &str| {
         MODES.iter().zip(BITS).find(|((mode, _), _)| *mode == name).map_or(0, |(_, bit)| 1 << bit)
     };
@@ -123,5 +126,13 @@ mod tests {
         let default = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,\
                        NO_ENGINE_SUBSTITUTION";
         assert_eq!((mysql_bits(default), mysql_bits("")), (0x45a0_0020, 0));
+        assert_eq!(of_bits(1_168_113_696).expect("known"), default);
+        assert_eq!(
+            (of_bits(0).expect("none"), of_bits(4).expect("known")),
+            (String::new(), "ANSI_QUOTES".into())
+        );
+        assert!(of_bits(1 << 18).expect("known").contains("PIPES_AS_CONCAT"));
+        assert_eq!(of_bits(1 << 36).expect_err("unknown").errno, 1231);
+        assert_eq!(of_bits(-1).expect_err("unknown").errno, 1231);
     }
 }

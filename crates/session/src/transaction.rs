@@ -152,8 +152,15 @@ impl Session {
         Ok(())
     }
 
-    /// Commits what is open, if anything is; returns when it is durable.
+    /// Commits what is open, if anything is; returns when it is durable. Changes that the server no longer takes, because
+    /// `read_only` was set since they were made, are rolled back (1290), whichever statement it is that commits.
     pub(super) async fn commit(&mut self) -> Result<(), SqlError> {
+        if self.txn.as_ref().is_some_and(|txn| txn.has_changes() && !txn.changes_temporary_alone())
+            && let Err(refused) = self.check_server_takes_changes()
+        {
+            self.rollback();
+            return Err(refused);
+        }
         self.explicit = None;
         self.savepoints.clear();
         if let Some(txn) = self.txn.take() {
@@ -181,9 +188,6 @@ impl Session {
         let chain = completion.chain.unwrap_or(completion.release != Some(true) && by_default == "CHAIN");
         let before = self.txn.is_some().then_some(self.running);
         if commit {
-            if self.txn.as_ref().is_some_and(|txn| txn.has_changes() && !txn.changes_temporary_alone()) {
-                self.check_server_takes_changes()?;
-            }
             self.shared.counters.add(Counter::Commit);
             self.commit().await?;
         } else {

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use avocet_engine::Durability;
 use avocet_sql::parse::ast::VariableScope;
+use avocet_types::collation::{CollationInfo, collations};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 use avocet_types::temporal::{Locale, TimeZone};
@@ -434,6 +435,20 @@ impl Variable {
                 Ok((Datum::Str(locale.name.into()), false))
             }
             (Kind::SqlMode, Some(bits)) => Ok((Datum::Str(super::sql_mode::of_bits(bits)?.into()), false)),
+            (Kind::Charset | Kind::NullableCharset, Some(id)) => {
+                let collation = collation_by_id(id);
+                let collation = collation.ok_or_else(|| ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&id]))?;
+                let charset = collation.charset;
+                if self.name == "character_set_client" && !charset.is_for_clients() {
+                    return Err(self.wrong_value(&id.to_string()));
+                }
+                Ok((Datum::Str(charset.name().into()), false))
+            }
+            (Kind::Collation, Some(id)) => {
+                let collation = collation_by_id(id);
+                let collation = collation.ok_or_else(|| ErrorCode::UNKNOWN_COLLATION.with(&[&id]))?;
+                Ok((Datum::Str(collation.name.into()), false))
+            }
             (Kind::NullableText | Kind::NullableCharset, _) if value.is_null() => Ok((Datum::Null, false)),
             (_, Some(v)) => match self.kind {
                 Kind::Text | Kind::NullableText | Kind::Engine => Err(self.wrong_type()),
@@ -534,6 +549,11 @@ impl Variable {
             }
         }
     }
+}
+
+/// A collation by the number that MySQL has for it; also for a character set's, as `mysqlbinlog` names them.
+fn collation_by_id(id: i128) -> Option<&'static CollationInfo> {
+    collations().iter().find(|collation| i128::from(collation.id) == id)
 }
 
 fn unknown_locale(name: &str) -> SqlError {

@@ -440,10 +440,10 @@ impl Session {
         table: &Arc<TableHandle>,
         first: usize,
         rows: &mut Filling,
-    ) -> Result<u64, SqlError> {
+    ) -> Result<Filled, SqlError> {
         self.set_storing(true);
         let storing = self.storing(false);
-        let mut number = 0;
+        let (mut number, mut first_generated) = (0, 0);
         let mut bulk = crate::bulk::Bulk::new(table);
         let many = self.is_much(&rows.first);
         let rules = rules_of(table)?;
@@ -453,7 +453,13 @@ impl Session {
             let mut row = Vec::with_capacity(table.def.columns.len());
             for column in &table.def.columns[..first] {
                 row.push(match column.auto_increment {
-                    true => Datum::Int(table.reserve_auto_increment(1) as i64),
+                    true => {
+                        let generated = table.reserve_auto_increment(1);
+                        if first_generated == 0 {
+                            first_generated = generated;
+                        }
+                        Datum::Int(generated as i64)
+                    }
                     // Computed below.
                     false if column.is_computed() => Datum::Null,
                     false => self.default_value(column, &storing, true)?,
@@ -483,8 +489,15 @@ impl Session {
             }
         }
         bulk.finish(txn)?;
-        Ok(number)
+        Ok(Filled { rows: number, first_generated })
     }
+}
+
+/// What CREATE TABLE … SELECT has stored.
+pub(crate) struct Filled {
+    pub rows: u64,
+    /// The first AUTO_INCREMENT value that was generated; 0 if none was.
+    pub first_generated: u64,
 }
 
 /// The rows that fill a new table: those that came first, and the query that goes on giving them.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use avocet_channel::blocking::blocking;
 use avocet_engine::{TableHandle, TemporaryTable};
 use avocet_sql::facts::{StatementFacts, TableUse};
-use avocet_sql::parse::ast::{ObjectName, Query};
+use avocet_sql::parse::ast::Query;
 use avocet_sql::parse::statement::{AlterAction, CreateTable, StatementKind};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
 
 use super::alter::Draft;
-use super::columns::of_query as columns_of_query;
+use super::columns::{Filled, of_query as columns_of_query};
 use crate::plan_cache::RecentPlans;
 use crate::run::{Done, Outcome, Text};
 use crate::state::Session;
@@ -137,20 +137,23 @@ impl Session {
             Ok((made, filled?))
         }
         .await;
-        let (made, inserted) = self.end_statement(mark, result).await?;
+        let (made, Filled { rows, first_generated }) = self.end_statement(mark, result).await?;
         self.change_temporary(|temporary| temporary.put(key, made));
-        let info = format!("Records: {inserted}  Duplicates: 0  Warnings: {}", self.condition_count());
-        Ok(Outcome::Done(Done { affected_rows: inserted, info, ..Done::default() }))
+        let info = format!("Records: {rows}  Duplicates: 0  Warnings: {}", self.condition_count());
+        let last_insert_id = first_generated;
+        Ok(Outcome::Done(Done {
+            affected_rows: rows,
+            last_insert_id,
+            tells_chosen: true,
+            info,
+            ..Done::default()
+        }))
     }
 
-    /// Drops the temporary tables among some; returns the others.
-    pub(crate) fn drop_temporary(&mut self, names: Vec<(String, String)>) -> Vec<(String, String)> {
-        let (own, others): (Vec<_>, Vec<_>) =
-            names.into_iter().partition(|(database, name)| self.temporary.has(database, name));
-        if !own.is_empty() {
-            self.change_temporary(|temporary| own.iter().for_each(|name| temporary.remove(name)));
+    pub(crate) fn drop_temporary(&mut self, names: &[(String, String)]) {
+        if !names.is_empty() {
+            self.change_temporary(|temporary| names.iter().for_each(|name| temporary.remove(name)));
         }
-        others
     }
 
     pub(crate) fn truncate_temporary(&mut self, database: &str, name: &str) -> Result<(), SqlError> {
@@ -209,22 +212,6 @@ impl Session {
         match tables.into_iter().find(|table| table.id.is_temporary()) {
             None => Ok(()),
             Some(table) => Err(ErrorCode::VIEW_SELECT_TMPTABLE.with(&[&table.name])),
-        }
-    }
-
-    /// Whether a statement makes, or gives a name to, a stored table or view of this name: its temporary namesake is not meant.
-    pub(crate) fn defines_stored(&self, kind: &StatementKind, database: &str, name: &str) -> bool {
-        use StatementKind as S;
-        let is = |defined: &ObjectName| {
-            let of = defined.database.as_ref().map(|of| of.name.as_str()).or(self.database.as_deref());
-            of == Some(database) && defined.name.name == name
-        };
-        match kind {
-            S::CreateTable(create) => !create.temporary && is(&create.name),
-            S::CreateTableLike { name, temporary, .. } => !temporary && is(name),
-            S::CreateView(create) => is(&create.name),
-            S::RenameTable(_) | S::DropView { .. } | S::Grant { .. } | S::Revoke { .. } => true,
-            _ => false,
         }
     }
 }

@@ -161,6 +161,7 @@ impl Session {
 
     /// Views of those names, all or none; tables are none.
     pub(super) fn drop_views(&mut self, names: &[ObjectName], if_exists: bool) -> Result<Outcome, SqlError> {
+        self.refuse_twice(names)?;
         let catalog = self.stored_catalog();
         let (mut missing, mut found) = (Vec::new(), Vec::new());
         for name in names {
@@ -193,6 +194,8 @@ impl Session {
     /// 1347 if the name is a view's, where a table is asked for.
     pub(crate) fn refuse_view(&self, database: &str, name: &str) -> Result<(), SqlError> {
         match self.stored_catalog().view(database, name) {
+            // A temporary table hides it.
+            Some(_) if self.temporary.has(database, name) => Ok(()),
             Some(_) => Err(ErrorCode::WRONG_OBJECT.with(&[&database, &name, &"BASE TABLE"])),
             None => Ok(()),
         }

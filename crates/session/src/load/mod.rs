@@ -114,6 +114,9 @@ impl Session {
         loop {
             self.info.interrupt.check()?;
             let all = buffer.is_all();
+            if *skip > 0 && all && buffer.unread().is_empty() {
+                return Ok(Some(Step::End));
+            }
             if *skip > 0 && reader.has_lines() {
                 match reader.skip_line(buffer.unread(), 0, all) {
                     None => return Ok(None),

@@ -30,6 +30,7 @@ impl Session {
         let warnings = self.condition_count() + self.context.warning_count();
         Ok(Done {
             affected_rows: if self.info.found_rows { matched } else { changed },
+            tells_chosen: true,
             info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
             ..Done::default()
         })

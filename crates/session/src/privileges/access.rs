@@ -333,7 +333,6 @@ impl Access {
     pub fn sees_column(&self, database: &str, table: &str, column: &str) -> bool {
         self.unrestricted
             || schemas::is_open(database)
-            || self.on_table(database, table).intersects(Privileges::OF_TABLES)
             || self.on_column(database, table, column).intersects(Privileges::OF_COLUMNS)
     }
 }

@@ -81,6 +81,17 @@ pub(crate) enum Need {
 }
 
 impl Need {
+    /// Whether its table is a stored one, even where a temporary table has the same name: what is created, the name that a
+    /// table is given, and a foreign key's parent.
+    pub(super) fn is_of_stored(&self) -> bool {
+        match self {
+            Self::Table { all, .. } => all.intersects(Privileges::CREATE | Privileges::CREATE_VIEW),
+            Self::AnyOnTable { any, .. } => *any == Privileges::REFERENCES,
+            Self::Column { privilege, .. } => *privilege == Privileges::REFERENCES,
+            _ => false,
+        }
+    }
+
     /// The one table that it is about.
     pub(super) fn table(&self) -> Option<(&str, &str)> {
         match self {

@@ -19,6 +19,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::names;
 use avocet_types::{ViewAlgorithm, ViewSecurity};
 
+use super::Names;
 use super::access::Access;
 use super::needs::{self, Need, Through};
 use crate::api::AccountName;
@@ -103,6 +104,8 @@ fn leave_out_unnamed(query: &mut Query, view: &TableHandle, named: &BTreeSet<Str
 /// What is done with a view.
 #[derive(Clone, Debug, Default)]
 struct Uses {
+    /// Its rows, or what columns it has.
+    reads: bool,
     changes: Vec<Privileges>,
     /// Columns that get values, with the privilege for that.
     columns: BTreeSet<(String, usize)>,
@@ -120,9 +123,7 @@ fn uses_of_views<'n>(catalog: &Catalog, needs: &'n [Need]) -> Vec<(&'n str, &'n 
             | Need::Column { database, table, .. } => (database.as_str(), table.as_str()),
             _ => continue,
         };
-        if catalog.view(database, table).is_none() {
-            continue;
-        }
+        let Some(view) = catalog.view(database, table) else { continue };
         let at = all.iter().position(|(d, t, _)| (*d, *t) == (database, table)).unwrap_or_else(|| {
             all.push((database, table, Uses::default()));
             all.len() - 1
@@ -130,18 +131,20 @@ fn uses_of_views<'n>(catalog: &Catalog, needs: &'n [Need]) -> Vec<(&'n str, &'n 
         let uses = &mut all[at].2;
         match need {
             Need::Table { all, .. } | Need::Columns { all, .. } => {
+                uses.reads |= all.contains(Privileges::SELECT);
                 for change in CHANGES {
                     if all.contains(change) && !uses.changes.contains(&change) {
                         uses.changes.push(change);
                     }
                 }
             }
-            Need::Column { column: Some(column), privilege, .. } => {
-                if let Some(which) = CHANGES.iter().position(|change| change == privilege) {
-                    uses.columns.insert((names::fold(column).into_owned(), which));
-                }
+            Need::Column { column, privilege, .. } => {
+                let Some(which) = CHANGES.iter().position(|change| change == privilege) else { continue };
+                let named = column.iter().map(String::as_str);
+                let all = view.def.columns.iter().map(|column| &*column.name).filter(|_| column.is_none());
+                uses.columns.extend(named.chain(all).map(|name| (names::fold(name).into_owned(), which)));
             }
-            _ => {}
+            _ => uses.reads = true,
         }
     }
     all
@@ -168,6 +171,9 @@ fn expand(
     };
     if let Ok(mut query) = parse_view(&handle.def, view) {
         let changes = needs_of_changes(&query, handle, uses);
+        // What is inserted asks for no more than the columns that it has values for.
+        let is_passed_through =
+            !uses.reads && uses.changes == [Privileges::INSERT] && names_columns_alone(&query);
         if view.algorithm != ViewAlgorithm::TempTable
             && let Some(named) = named
         {
@@ -176,7 +182,10 @@ fn expand(
         let nobody = AccountName { user: String::new(), host: String::new() };
         let kind = StatementKind::Query(Box::new(query));
         let named = columns_named_in(&kind);
-        let mut needs = needs::of(&kind, None, &nobody);
+        let mut needs = match is_passed_through {
+            true => Vec::new(),
+            false => needs::of(&kind, None, &nobody),
+        };
         needs.extend(changes);
         let below: Vec<_> = uses_of_views(catalog, &needs)
             .into_iter()
@@ -216,6 +225,15 @@ fn needs_of_changes(query: &Query, view: &TableHandle, uses: &Uses) -> Vec<Need>
         }
     }
     needs
+}
+
+/// Whether a view is nothing but columns of one table, without a condition.
+fn names_columns_alone(query: &Query) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
+    let is_column = |item: &SelectItem| matches!(item, SelectItem::Expr { expr, .. } if matches!(expr.kind, ExprKind::Column { .. }));
+    matches!(&select.from[..], [TableRef::Table { .. }])
+        && select.filter.is_none()
+        && select.items.iter().all(is_column)
 }
 
 /// The table that has a name in a FROM.
@@ -265,7 +283,7 @@ impl Session {
 
     fn check_all(&self, access: &Access, through: &Through) -> Result<(), SqlError> {
         let (database, name) = &through.view;
-        let missing = through.needs.iter().any(|need| self.check_need(access, need).is_err());
+        let missing = through.needs.iter().any(|need| self.check_need(access, need, Names::OfViews).is_err());
         match (missing, self.stored_catalog().view(database, name)) {
             (true, Some(view)) => Err(invalid_view(&view.def)),
             _ => Ok(()),

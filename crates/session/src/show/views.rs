@@ -50,7 +50,8 @@ impl Session {
     pub(super) fn show_create_view(&mut self, name: &ObjectName) -> Result<Rowset, SqlError> {
         let database = self.shown_database(name.database.as_ref())?;
         let name = &name.name.name;
-        let catalog = self.catalog();
+        // A temporary table of its name does not hide it here.
+        let catalog = self.stored_catalog();
         let Some(handle) = catalog.view(&database, name) else {
             return Err(match self.view().table(&database, name) {
                 Some(_) => ErrorCode::WRONG_OBJECT.with(&[&database, name, &"VIEW"]),
