@@ -28,12 +28,12 @@ pub(crate) mod manifest;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 
 use arc_swap::ArcSwap;
 use avocet_base::checksum::crc32c;
 use avocet_base::codec::Put;
-use avocet_base::{Lsn, SegmentNo, TableId, Timestamp};
+use avocet_base::{Lsn, SegmentNo, TableId};
 use avocet_storage::cold::encode_deletes;
 use avocet_storage::hot::{HotPage, RowBuf, SlotRead};
 use avocet_storage::relation::{ColdSegment, HotSegment, SegmentState};
@@ -52,6 +52,7 @@ use crate::origins::Origins;
 use crate::pace::Pacer;
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
+use crate::underway::Underway;
 use manifest::{ImageRef, Manifest, SegmentEntry, SegmentPlace, TableEntry};
 
 /// Bytes of page images per object, about.
@@ -72,38 +73,6 @@ pub(crate) struct CheckpointState {
     pub objects: HashMap<u64, u64>,
     /// A checkpoint failed after it had taken pages for written.
     pub write_all: bool,
-}
-
-/// The snapshot of the checkpoint that is being written, for those who freeze meanwhile.
-pub(crate) struct Underway(AtomicU64);
-
-impl Default for Underway {
-    fn default() -> Self {
-        Self(AtomicU64::new(Self::NONE))
-    }
-}
-
-impl Underway {
-    const NONE: u64 = u64::MAX;
-
-    /// A checkpoint begins. Under the DDL latch, as whoever freezes has it when he asks.
-    fn begin(&self, snapshot: Timestamp) -> UnderwayGuard<'_> {
-        self.0.store(snapshot.0, Release);
-        UnderwayGuard(self)
-    }
-
-    /// Whether recovery from the checkpoint would replay rows that vanished from a page.
-    pub fn replays(&self, vanished_at: Timestamp) -> bool {
-        vanished_at.0 > self.0.load(Acquire)
-    }
-}
-
-struct UnderwayGuard<'u>(&'u Underway);
-
-impl Drop for UnderwayGuard<'_> {
-    fn drop(&mut self) {
-        self.0.0.store(Underway::NONE, Release);
-    }
 }
 
 /// Identifies an image: page number, or `DELETES` for a segment's delete vector.

@@ -16,7 +16,7 @@ use crate::blocks::Blocks;
 use crate::buffers::BufferPool;
 use crate::capture::Capture;
 use crate::catalog::Catalog;
-use crate::checkpoint::{CheckpointState, Checkpointer, Underway};
+use crate::checkpoint::{CheckpointState, Checkpointer};
 use crate::claim::Claim;
 use crate::commit::Pipeline;
 use crate::entries::MAX_IMAGE_BYTES;
@@ -39,6 +39,7 @@ use crate::snapshots::Snapshots;
 use crate::table::{RuleCompiler, TableHandle};
 use crate::temporary::TemporaryTables;
 use crate::txn::{Txn, TxnOptions};
+use crate::underway::Underway;
 use crate::withheld::Withheld;
 
 /// When rows move from hot pages to column blocks.

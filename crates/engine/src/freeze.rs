@@ -9,7 +9,7 @@
 //!
 //! If a page changed between gathering and swap the block is thrown away: the segment was not cool. One segment is frozen or
 //! compacted at a time (`FreezerState::one`); DDL is shut out for the swap alone. While a checkpoint is written, segments stay
-//! hot that rows came to and went from since its snapshot (`checkpoint::Underway`).
+//! hot that rows came to and went from since its snapshot ([`Underway`]).
 //!
 //! When memory is scarce, segments are frozen before they are cool: those that have stood still for longest first, then
 //! those that rows go to, if they can be frozen: a segment that is closed in vain only makes room for another. A segment whose
@@ -33,7 +33,6 @@ use parking_lot::Mutex;
 use crate::block_rows;
 use crate::blocks::Blocks;
 use crate::catalog::Catalog;
-use crate::checkpoint::Underway;
 use crate::commit::Pipeline;
 use crate::error::Result;
 use crate::garbage::Garbage;
@@ -45,6 +44,7 @@ use crate::shred::encode_rows;
 use crate::signals::Signals;
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
+use crate::underway::Underway;
 
 /// How long a segment must stand still before it is frozen.
 const COOL_AFTER: Duration = Duration::from_secs(10);

@@ -65,6 +65,7 @@ mod temporary;
 mod touched;
 mod txn;
 pub mod typed;
+mod underway;
 mod values;
 mod withheld;
 
