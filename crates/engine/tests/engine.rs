@@ -443,8 +443,9 @@ fn fill_disk(disk: &SimDisk, engine: &Arc<Engine>, filler: &Arc<TableHandle>) {
         });
         assert!(is_refused, "the disk is full for {rows} rows");
     }
+    // A row may have been refused while others were on their way to the disk, and left room for many small records.
     let is_refused = |n: &u32| engine.create_database(&format!("filler{n}"), Collation::DEFAULT).is_err();
-    assert!((0..100).any(|n| is_refused(&n)), "and for a definition");
+    assert!((0..5000).any(|n| is_refused(&n)), "and for a definition");
 }
 
 #[test]
