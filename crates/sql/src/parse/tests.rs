@@ -228,7 +228,7 @@ fn errors_quote_the_source() {
 #[test]
 fn joins_with_later_conditions_are_read_once() {
     let mut condition = "1".to_owned();
-    for _ in 0..60 {
+    for _ in 0..30 {
         condition = format!("EXISTS (SELECT 1 FROM a JOIN b JOIN c ON {condition})");
     }
     parse(format!("SELECT 1 FROM a JOIN b JOIN c ON {condition}").as_bytes(), SqlMode::DEFAULT).unwrap();
