@@ -161,11 +161,11 @@ impl Follower {
             return Ok(None);
         }
         let session = SessionOfQuery::default();
-        if self.engine.catalog().database(&name.database).is_none() {
-            if let Err(error) = self.definitions.run(None, &session, &definition.database, CLEARING_WAIT) {
-                self.refuse(name, &format!("its database cannot be made: {}", error.message));
-                return Ok(None);
-            }
+        if self.engine.catalog().database(&name.database).is_none()
+            && let Err(error) = self.definitions.run(None, &session, &definition.database, CLEARING_WAIT)
+        {
+            self.refuse(name, &format!("its database cannot be made: {}", error.message));
+            return Ok(None);
         }
         let database = Some(name.database.as_str());
         let created = self.definitions.run(database, &session, &definition.text, CLEARING_WAIT);
