@@ -79,7 +79,9 @@ fn computed_definition(name: &str) -> TableDef {
     columns[8].generated =
         Some(GeneratedDef { expr: "cast(`day` as datetime)".into(), stored: true, index: None });
     let checks = vec![check("(`small` < 40)", true), check("(`name` <> _utf8mb4'')", false)];
-    TableDef { columns, checks, ..def }
+    let mut stated = stated::StatedOptions::default();
+    stated.set(stated::StatedOption::MaxRows, Some(1000));
+    TableDef { columns, checks, created_us: Some(1_700_000_000_000_000), stated, ..def }
 }
 
 fn values(id: i64) -> Vec<Value> {
