@@ -611,6 +611,54 @@ fn other_definitions_change_while_rows_are_looked_at() {
     seen(&engine, &t);
 }
 
+/// Recovery lowers a counter where it was lowered: behind the rows that had raised it.
+#[test]
+fn a_lowered_counter_stays_lowered() {
+    let (_, env) = sim();
+    let engine = Engine::open(options(&env)).expect("opens");
+    engine.create_database("bank", Collation::DEFAULT).expect("created");
+    let mut id = ColumnDef::new("id", SqlType::BIGINT);
+    id.auto_increment = true;
+    let def = TableDef::new("bank", "accounts", vec![id], vec![IndexDef::primary(&[0])]);
+    engine.create_table(def).expect("created");
+    let counter = |engine: &Engine| table(engine).next_auto_increment();
+    let lower = |engine: &Arc<Engine>, next: u64| {
+        let wait = DdlWait { timeout: WAIT, interrupted: None, own: None };
+        let held = engine.alter("bank", "accounts", &[], None, wait).expect("held");
+        let (def, rest) =
+            ((*table(engine).def).clone(), AlterRest { auto_increment: Some(next), ..AlterRest::default() });
+        let unchanged = NewForeignKeys::unchanged(&def);
+        held.change_in_place(engine, &def, unchanged, rest, None).expect("made");
+    };
+    let insert = |engine: &Arc<Engine>, ids: std::ops::Range<i64>| {
+        let mut txn = engine.begin(TxnOptions::default());
+        ids.for_each(|id| {
+            txn.insert(&table(engine), &[Datum::Int(id)]).expect("inserted");
+        });
+        commit(txn);
+    };
+    const MANY: i64 = 20_000;
+    insert(&engine, 1..MANY);
+    let mut txn = engine.begin(TxnOptions::default());
+    (1..MANY).for_each(|id| {
+        let row = find(&mut txn, &table(&engine), id).expect("locked").expect("there");
+        assert!(txn.delete(&table(&engine), row).expect("deleted"));
+    });
+    commit(txn);
+    lower(&engine, 3);
+    assert_eq!(counter(&engine), 3);
+    drop(engine);
+    let engine = Engine::open(options(&env)).expect("recovers");
+    assert_eq!(counter(&engine), 3);
+    insert(&engine, 7..8);
+    drop(engine);
+    let engine = Engine::open(options(&env)).expect("recovers");
+    assert_eq!(counter(&engine), 8);
+    engine.checkpoint().expect("written");
+    drop(engine);
+    assert_eq!(counter(&Engine::open(options(&env)).expect("recovers")), 8);
+}
+
 /// Rows of a temporary table are versioned and taken back like others. Neither they nor their table cost a sync, are in a catalog
 /// but their session's, or are there after a restart; what a transaction changes beside them is.
 #[test]

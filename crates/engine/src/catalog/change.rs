@@ -149,6 +149,15 @@ impl Change {
         }
     }
 
+    /// Whether it must be made after every row that was logged before it: it counts rows, or it lowers a number that rows raise.
+    pub fn follows_rows(&self) -> bool {
+        match self {
+            Self::SetAutoIncrement { .. } => true,
+            Self::Several(changes) => changes.iter().any(Self::follows_rows),
+            other => other.counts_rows(),
+        }
+    }
+
     pub fn encode(&self, to: &mut Vec<u8>) {
         match self {
             Self::PutDatabase(def) => {

@@ -8,7 +8,8 @@
 //! A segment belongs to one worker, so its operations are applied in log order. Between segments there is no order to
 //! keep: an operation names one row, and all that it needs of it is in the row's segment. A batch carries the catalog
 //! that its operations were logged under, so a change of the catalog only ends the batches that are being filled. Only a
-//! change that says how many rows a table has waits for the workers, and counts them.
+//! change that says how many rows a table has waits for the workers, and counts them; and one that lowers a table's
+//! AUTO_INCREMENT counter, which the rows before it would raise again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -211,12 +212,10 @@ impl Sorter {
         if (0..self.senders.len()).try_for_each(|worker| self.send(worker)).is_err() {
             return Ok(Err(WorkerGone));
         }
-        if change.counts_rows() {
-            if self.wait_for_workers().is_err() {
-                return Ok(Err(WorkerGone));
-            }
-            check_rows(&self.replayed.catalog, &change)?;
+        if change.follows_rows() && self.wait_for_workers().is_err() {
+            return Ok(Err(WorkerGone));
         }
+        check_rows(&self.replayed.catalog, &change)?;
         let catalog = Arc::make_mut(&mut self.replayed.catalog);
         catalog.apply(&change);
         check_reshaped(catalog, &change)?;
