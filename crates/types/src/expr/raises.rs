@@ -18,7 +18,7 @@ impl Expr {
     fn raises_itself(&self) -> bool {
         match &self.kind {
             ExprKind::Arith { op, left, right } => arithmetic_raises(*op, left, right, &self.ty),
-            ExprKind::Negate(inner) => inner.ty.is_integer() && magnitude(&inner.ty) > INT,
+            ExprKind::Negate(inner) => inner.ty.is_integer() && magnitude(&inner.ty) >= INT,
             ExprKind::Call(function, args) => call_raises(*function, args),
             ExprKind::UnitCall { function, .. } => *function != UnitFunction::Extract,
             _ => self.fails_itself(),
@@ -26,7 +26,7 @@ impl Expr {
     }
 }
 
-/// What a BIGINT holds.
+/// What a BIGINT holds, rounded up: what comes to as much may be beyond it.
 const INT: f64 = i64::MAX as f64;
 
 /// The largest absolute value of an integer type; of others infinite.
@@ -130,6 +130,8 @@ mod tests {
         let wide = column(SqlType::Decimal { precision: 65, scale: 2, unsigned: false });
         assert!(!arith(ArithOp::Mul, &price, &price) && arith(ArithOp::Mul, &price, &wide));
         assert!(!arith(ArithOp::Sub, &price, &small) && arith(ArithOp::Sub, &price, &wide));
+        let negated = |expr: &Expr| typer.negate(expr.clone()).can_raise();
+        assert!(negated(&large) && !negated(&small) && !negated(&price));
         let real = column(SqlType::DOUBLE);
         assert!(arith(ArithOp::Mul, &real, &real));
     }
