@@ -77,6 +77,21 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether it needs what is left of its session, or leaves there what later statements may need; a restart ends both.
+    fn depends_on_its_session(&self) -> bool {
+        let mut words = self.sql.split_whitespace().map(str::to_ascii_uppercase);
+        let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let leaves = match (&*first, &*second) {
+            ("SET", "GLOBAL" | "PERSIST" | "PERSIST_ONLY" | "PASSWORD" | "DEFAULT") => false,
+            ("SET", scoped) => !["@@GLOBAL.", "@@PERSIST"].iter().any(|scope| scoped.starts_with(scope)),
+            ("PREPARE" | "BEGIN" | "USE", _) => true,
+            ("START", "TRANSACTION") | ("CREATE", "TEMPORARY") | ("LOCK", "TABLES" | "TABLE") => true,
+            ("SHOW", "WARNINGS" | "ERRORS") => true,
+            _ => false,
+        };
+        leaves && !matches!(self.expected, Expected::Error(_))
+    }
+
     pub fn runs_on(&self, server: &str) -> bool {
         !self.skip_if.iter().any(|s| s == server)
             && (self.only_if.is_empty() || self.only_if.iter().any(|s| s == server))
@@ -153,7 +168,14 @@ pub fn parse(text: &str) -> Result<TestFile, String> {
             _ => file.items.push(Item::Text(line.to_owned())),
         }
     }
-    Ok(file)
+    let has_connections = file.records().any(|record| record.connection.is_some());
+    let bound = file.records().find(|record| record.depends_on_its_session()).map(|record| record.line);
+    match bound {
+        Some(line) if !file.needs_session && !has_connections => {
+            Err(format!("line {line}: it depends on its session: the file needs a line `control session`"))
+        }
+        _ => Ok(file),
+    }
 }
 
 fn record<'a>(
@@ -309,6 +331,18 @@ mod tests {
         assert!(parse("statement maybe\nSELECT 1\n").unwrap_err().contains("line 1"));
         assert!(parse("\nfoo\n").unwrap_err().contains("line 2"));
         assert!(parse("control user c\n").unwrap_err().contains("line 1"));
+        for sql in
+            ["SET @a = 1", "set names latin1", "PREPARE s FROM 'DO 1'", "CREATE TEMPORARY TABLE t (a INT)"]
+        {
+            assert!(
+                parse(&format!("statement ok\n{sql}\n")).unwrap_err().contains("control session"),
+                "{sql}"
+            );
+            parse(&format!("control session\n\nstatement ok\n{sql}\n")).expect("it says so");
+        }
+        for sql in ["SET GLOBAL max_connections = 7", "SET @@GLOBAL.max_connections = 7", "SELECT 1"] {
+            parse(&format!("statement ok\n{sql}\n")).expect("nothing of it is lost");
+        }
         assert!(parse("query I\n\n").unwrap_err().contains("no SQL"));
         assert!(parse("result ok @c\nSELECT 1\n").unwrap_err().contains("SQL in a result"));
     }
