@@ -89,7 +89,7 @@ impl Session {
             self.conditions.truncate(before);
             draft = self.draft(alteration.table(), actions, text)?;
         }
-        let auto_increment = self.next_number_of(alteration.table(), draft.auto_increment)?;
+        let auto_increment = blocking(|| self.next_number_of(alteration.table(), draft.auto_increment))?;
         let rest = AlterRest { auto_increment, rename, left_out: 0 };
         self.warn_of_kept_keys(&draft.def, Some(&alteration.table().clone().def));
         // Columns that MySQL adds and drops in place count no rows.

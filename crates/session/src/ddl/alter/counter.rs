@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avocet_engine::{ScanRequest, TableHandle};
+use avocet_engine::{Direction, IndexHandle, KeyRange, ReadScratch, TableHandle};
+use avocet_types::Datum;
 use avocet_types::error::SqlError;
-use avocet_types::{Datum, datum_at};
 
 use crate::state::Session;
 
@@ -19,30 +19,35 @@ impl Session {
         let (Some(wanted), Some(column)) = (wanted, table.def.auto_increment_column()) else {
             return Ok(wanted);
         };
-        if wanted >= table.next_auto_increment() {
+        let next = table.next_auto_increment();
+        if wanted >= next {
             return Ok(Some(wanted));
         }
-        let ty = table.def.columns[column].ty;
+        let first = |index: &&Arc<IndexHandle>| {
+            index.def.parts.first().is_some_and(|part| part.column == column && part.prefix_len.is_none())
+        };
+        // It is the first part of some key.
+        let Some(index) = table.indexes().iter().find(first) else { return Ok(Some(next)) };
+        let direction = match index.def.parts[0].descending {
+            true => Direction::Ascending,
+            false => Direction::Descending,
+        };
+        let mut greatest = 0;
         let mut txn = self.shared.engine.begin(self.ddl_options());
-        let request = ScanRequest { columns: vec![column], ..ScanRequest::default() };
-        let scan = txn.newest_reader().scan(table, request);
-        let mut next = wanted;
-        for morsel in 0..scan.morsels() {
-            self.info.interrupt.check()?;
-            let _ = scan.read(morsel, &mut |batch| {
-                for row in 0..batch.num_rows() {
-                    let used = match datum_at(batch.column(0).as_ref(), row, &ty) {
-                        Datum::Int(used) => u64::try_from(used).unwrap_or(0),
-                        Datum::UInt(used) => used,
-                        Datum::Float(used) => used as u64,
-                        Datum::Double(used) => used as u64,
-                        _ => continue,
-                    };
-                    next = next.max(used.saturating_add(1));
-                }
-                ControlFlow::Continue(())
-            })?;
-        }
-        Ok(Some(next))
+        let reader = txn.newest_reader();
+        txn.read_at(&reader, |txn| {
+            let scratch = &mut ReadScratch::default();
+            txn.index_scan(table, index, &KeyRange::all(), direction, scratch, &mut |_, row| {
+                greatest = match row.get(column) {
+                    Datum::Int(used) => u64::try_from(used).unwrap_or(0),
+                    Datum::UInt(used) => used,
+                    Datum::Float(used) => used as u64,
+                    Datum::Double(used) => used as u64,
+                    _ => 0,
+                };
+                ControlFlow::Break(())
+            })
+        })?;
+        Ok(Some(wanted.max(greatest.saturating_add(1))))
     }
 }
