@@ -4,9 +4,6 @@ use std::array;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use avocet_base::stripe::{self, STRIPES, Striped};
-use avocet_storage::version::Change;
-
-use crate::garbage::UndoEntry;
 
 /// Rows that committed transactions changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +14,16 @@ pub struct RowCounts {
     pub deleted: u64,
 }
 
+/// What a version of a row counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CountedAs {
+    Insert,
+    Update,
+    Delete,
+    /// A lock, or the other half of an update that has moved its row.
+    Nothing,
+}
+
 #[derive(Default)]
 pub(crate) struct Activity {
     /// Inserted, updated, deleted.
@@ -24,15 +31,15 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Counts what a transaction that has committed changed, and rows that it loaded in blocks.
-    pub fn note_commit(&self, undo: &[UndoEntry], loaded: u64) {
+    /// Counts the versions of a transaction that has committed, and rows that it loaded in blocks.
+    pub fn note_commit(&self, versions: impl Iterator<Item = CountedAs>, loaded: u64) {
         let mut counts = [loaded, 0, 0];
-        for entry in undo {
-            match entry.undo.link().change {
-                Change::Insert => counts[0] += 1,
-                Change::Update { .. } => counts[1] += 1,
-                Change::Delete => counts[2] += 1,
-                Change::Lock | Change::Mask => {}
+        for version in versions {
+            match version {
+                CountedAs::Insert => counts[0] += 1,
+                CountedAs::Update => counts[1] += 1,
+                CountedAs::Delete => counts[2] += 1,
+                CountedAs::Nothing => {}
             }
         }
         let rows = &self.rows[stripe::own()].0;

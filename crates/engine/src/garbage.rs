@@ -40,6 +40,7 @@ use avocet_storage::Undo;
 use avocet_storage::relation::pin;
 use parking_lot::Mutex;
 
+use crate::activity::CountedAs;
 use crate::snapshots::Snapshots;
 use crate::table::TableHandle;
 pub(crate) use collector::Collector;
@@ -53,6 +54,7 @@ pub(crate) struct UndoEntry {
     pub undo: Arc<Undo>,
     /// What the version held beside itself when it was made ([`Link::bytes`](avocet_storage::version::Link::bytes)).
     pub bytes: u32,
+    pub counted: CountedAs,
 }
 
 /// What a committed transaction leaves behind.

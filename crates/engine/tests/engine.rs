@@ -713,6 +713,34 @@ fn temporary_tables_leave_no_trace() {
     assert_eq!(scan_all(&txn, &own_table), ["7 own 71", "8 own 80"]);
 }
 
+/// An update that moves its row, as one of a column block does, is one update.
+#[test]
+fn commits_count_the_rows_that_they_changed() {
+    let (_, env) = sim();
+    let engine = Engine::open(options(&env)).expect("opens");
+    let table = accounts(&engine);
+    insert(&engine, &[(1, "ann", 10), (2, "bob", 20), (3, "cid", 30)]);
+    let counts = |inserted, updated, deleted| RowCounts { inserted, updated, deleted };
+    assert_eq!(engine.row_counts(), counts(3, 0, 0));
+    let change = |ids: &[i64]| {
+        let mut txn = engine.begin(TxnOptions::default());
+        ids.iter().for_each(|id| set_balance(&mut txn, &table, *id, 99));
+        txn
+    };
+    commit(change(&[1, 2]));
+    assert_eq!(engine.row_counts(), counts(3, 2, 0), "on pages");
+    engine.freeze_all().expect("frozen");
+    commit(change(&[1, 3]));
+    assert_eq!(engine.row_counts(), counts(3, 4, 0), "in blocks");
+    change(&[2]).rollback();
+    assert_eq!(engine.row_counts(), counts(3, 4, 0), "rolled back");
+    let mut txn = engine.begin(TxnOptions::default());
+    let id = find(&mut txn, &table, 2).expect("locked").expect("there");
+    assert!(txn.delete(&table, id).expect("deleted"));
+    commit(txn);
+    assert_eq!(engine.row_counts(), counts(3, 4, 1));
+}
+
 /// A transaction that has met a commit which is only logged shares its timestamp: its rows are there once it is acknowledged.
 #[test]
 fn rows_of_temporary_tables_are_seen_by_the_next_snapshot() {

@@ -11,6 +11,7 @@ use avocet_storage::{TxnState, Undo};
 use avocet_types::RowRef;
 
 use super::{Piece, cannot};
+use crate::activity::CountedAs;
 use crate::entries::{self, changes_keys};
 use crate::error::{EngineError, Result, malformed};
 use crate::garbage::UndoEntry;
@@ -69,9 +70,9 @@ impl<'a> Worker<'a> {
     }
 
     /// After all that the version is to hold has been put there.
-    fn note(&mut self, table: u16, row: RowId, undo: Arc<Undo>) {
+    fn note(&mut self, table: u16, row: RowId, undo: Arc<Undo>, counted: CountedAs) {
         let bytes = undo.link().bytes() as u32;
-        self.done.undo.push(UndoEntry { table, row, undo, bytes });
+        self.done.undo.push(UndoEntry { table, row, undo, bytes, counted });
     }
 
     fn insert(&mut self, t: u16, table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
@@ -87,7 +88,7 @@ impl<'a> Worker<'a> {
             return Err(taken());
         }
         let undo = relation.insert_row(row, image, self.state).ok_or_else(taken)?;
-        self.note(t, row, undo);
+        self.note(t, row, undo, CountedAs::Insert);
         self.done.row_changes[usize::from(t)] += 1;
         note_auto_increment(table, image)?;
         (0..table.indexes.len()).try_for_each(|index| add_entry(table, index, &view, row))
@@ -104,7 +105,7 @@ impl<'a> Worker<'a> {
         let undo = latch.update(after, self.state, &mut self.before).map_err(malformed("row delta"))?;
         drop(latch);
         let moved = self.move_entries(table, row, after, &undo);
-        self.note(t, row, undo);
+        self.note(t, row, undo, CountedAs::Update);
         moved
     }
 
@@ -144,7 +145,7 @@ impl<'a> Worker<'a> {
         let mut latch = self.latch(table, row, &pinned)?;
         let undo = latch.delete(self.state);
         drop(latch);
-        self.note(t, row, undo);
+        self.note(t, row, undo, CountedAs::Delete);
         self.done.row_changes[usize::from(t)] -= 1;
         Ok(())
     }

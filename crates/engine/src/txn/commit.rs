@@ -97,7 +97,7 @@ impl Txn {
             }
         }
         let loaded = self.changes.loads.iter().map(|load| load.rows).sum();
-        self.engine.activity.note_commit(&self.changes.undo, loaded);
+        self.engine.activity.note_commit(self.changes.undo.iter().map(|version| version.counted), loaded);
         self.note_touched();
         self.release_metadata_locks();
         self.forget_reads();

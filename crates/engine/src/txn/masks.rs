@@ -19,6 +19,7 @@ use super::action::RowOp;
 use super::core::Txn;
 use super::options::Isolation;
 use super::parts::Conflict;
+use crate::activity::CountedAs;
 use crate::entries::changed_columns;
 use crate::error::{EngineError, Result};
 use crate::table::{TableHandle, split_entry};
@@ -156,7 +157,7 @@ impl Txn {
         drop(row);
         if let Some(mark) = mark {
             self.changes.masks += 1;
-            self.push_undo(t, id, mark, 0);
+            self.push_undo(t, id, mark, 0, CountedAs::Nothing);
         }
     }
 

@@ -12,6 +12,7 @@ use avocet_storage::rows::{Access, RowLatch};
 use super::action::{Action, Found, LockWait, RowLock, RowOp};
 use super::core::Txn;
 use super::parts::Conflict;
+use crate::activity::CountedAs;
 use crate::engine::BrokenRule;
 use crate::error::{EngineError, Result};
 use crate::locks::{Answer, LockMode, Patience, Request, RowKey, RowLocks, Waiter};
@@ -136,6 +137,11 @@ impl Txn {
             latch.keep_row(old);
         }
         let mut before = 0;
+        let counted = match op {
+            RowOp::Delete { .. } => CountedAs::Delete,
+            RowOp::Update { .. } => CountedAs::Update,
+            RowOp::Share | RowOp::Lock { .. } => CountedAs::Nothing,
+        };
         let undo = match op {
             RowOp::Share => return Ok(Attempt::Done(Found::InPlace)),
             RowOp::Lock { .. } if is_own => return Ok(Attempt::Done(Found::InPlace)),
@@ -151,7 +157,7 @@ impl Txn {
             }
         };
         drop(latch);
-        self.push_undo(t, id, undo, before);
+        self.push_undo(t, id, undo, before, counted);
         if let Some(replaced) = replaced {
             self.mask_place_before(t, table, id, &replaced)?;
         }

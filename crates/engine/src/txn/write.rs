@@ -20,6 +20,7 @@ use super::action::{Action, Found, LockWait};
 use super::core::Txn;
 use super::deferral::MOST_RETAKEN;
 use super::newest::Watch;
+use crate::activity::CountedAs;
 use crate::buffers::Scratch;
 use crate::entries::{self, changed_columns, changes_keys};
 use crate::error::{EngineError, Result};
@@ -42,9 +43,16 @@ enum Claim {
 
 impl Txn {
     /// `before` is the length of the before-image.
-    pub(super) fn push_undo(&mut self, table: u16, row: RowId, undo: Arc<Undo>, before: usize) {
+    pub(super) fn push_undo(
+        &mut self,
+        table: u16,
+        row: RowId,
+        undo: Arc<Undo>,
+        before: usize,
+        counted: CountedAs,
+    ) {
         self.changes.undo_bytes += before;
-        self.changes.undo.push(UndoEntry { table, row, undo, bytes: before as u32 });
+        self.changes.undo.push(UndoEntry { table, row, undo, bytes: before as u32, counted });
     }
 
     /// Checks that the transaction may write to a table; its position among the transaction's tables.
@@ -72,7 +80,7 @@ impl Txn {
         table.layout.encode(row, &mut image);
         let outcome = match table.is_child() {
             true => self.insert_child(t, table, &image),
-            false => self.insert_image(t, table, &image),
+            false => self.insert_image(t, table, &image, CountedAs::Insert),
         };
         self.scratch.image = image;
         outcome
@@ -83,19 +91,25 @@ impl Txn {
         let mark = self.mark();
         let (fixed, heap) = image.split_at(table.layout.fixed_size);
         let checked = self.foreign_insert(table, &RowRef::new(&table.layout, fixed, heap));
-        let outcome = checked.and_then(|()| self.insert_image(t, table, image));
+        let outcome = checked.and_then(|()| self.insert_image(t, table, image, CountedAs::Insert));
         if outcome.is_err() {
             self.roll_back_to(mark);
         }
         outcome
     }
 
-    fn insert_image(&mut self, t: u16, table: &Arc<TableHandle>, image: &[u8]) -> Result<RowId> {
+    fn insert_image(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        image: &[u8],
+        counted: CountedAs,
+    ) -> Result<RowId> {
         entries::check_row_len(image.len())?;
         let mark = self.mark();
         let (id, undo) = self.place_new(table, image)?;
         self.changes.row_changes[t as usize] += 1;
-        self.push_undo(t, id, undo, 0);
+        self.push_undo(t, id, undo, 0, counted);
         self.changes.push(&Op::Insert { table: table.id(), row: id, image });
         let (fixed, heap) = image.split_at(table.layout.fixed_size);
         let row = RowRef::new(&table.layout, fixed, heap);
@@ -378,7 +392,7 @@ impl Txn {
                 let mut image = std::mem::take(&mut self.scratch.image);
                 image.clear();
                 old.row(&table.layout).to_image(&mut image);
-                let moved = self.insert_image(t, table, &image);
+                let moved = self.insert_image(t, table, &image, CountedAs::Nothing);
                 self.scratch.image = image;
                 if let Ok(to) = moved {
                     table.relocations.note(id, to, &self.state);
