@@ -39,6 +39,8 @@ pub fn choose_loose(scope: &Scope, conjuncts: &[Expr], grouped: &Grouped) -> Res
         let mut choice = draft.finish(scope, handle, rows)?;
         choice.access.loose = Some(Loose { parts, first, last });
         choice.access.row_limit = u64::MAX;
+        // The draft was made without an order in mind, and groups are always met upwards: who wants an order sorts them.
+        (choice.gives_order, choice.order_prefix) = (false, 0);
         Ok(Some(choice))
     };
     for (n, index) in super::visible_indexes(handle) {
