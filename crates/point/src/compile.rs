@@ -397,7 +397,7 @@ impl Asked {
             return Box::default();
         };
         let term = |&(column, descending): &(usize, bool)| {
-            let collation = table.def.columns[column].ty.collation().unwrap_or(Collation::BINARY);
+            let collation = table.def.columns[column].ty.order().unwrap_or(Collation::BINARY);
             LeadTerm { column, descending, collation }
         };
         self.order.iter().map(term).collect()
