@@ -150,8 +150,10 @@ pub fn value_key(value: &Datum<'_>, collation: Collation, key: &mut Vec<u8>) {
         Datum::Float(v) => key.extend_from_slice(&(f64::from(*v) + 0.0).to_bits().to_le_bytes()),
         Datum::Double(v) => key.extend_from_slice(&(v + 0.0).to_bits().to_le_bytes()),
         Datum::Date(v) => key.extend_from_slice(&v.to_le_bytes()),
+        // Whether a value has room for so many digits does not depend on the scale that it comes with.
         Datum::Decimal(v) => {
-            let v = v.rescale(Decimal::MAX_SCALE).unwrap_or_else(|_| v.clone());
+            let v = v.rescale(Decimal::MAX_SCALE).unwrap_or_else(|_| v.without_last_zeros());
+            key.push(v.scale());
             key.extend_from_slice(&v.as_i256().to_le_bytes());
         }
         Datum::Str(s) => collation.sort_key(s, key),

@@ -20,7 +20,6 @@ use thiserror::Error;
 
 use crate::sql_type::SqlType;
 
-pub use arith::DIV_PRECISION_INCREMENT;
 pub use text::{DecimalPrefix, ParseStatus};
 
 /// `unscaled / 10^scale`. Values that fit an `i128` stay in one; wider ones are boxed.

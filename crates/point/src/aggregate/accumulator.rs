@@ -309,7 +309,7 @@ impl Accumulator {
             (Kind::Avg, State::Double(sum)) => Datum::Double(*sum / self.count as f64),
             (Kind::Sum, sum) => Datum::Decimal(exact(sum).rescale(scale).map_err(|_| overflow("sum"))?),
             (Kind::Avg, sum) => {
-                let average = exact(sum).div(&Decimal::from(self.count));
+                let average = exact(sum).div(&Decimal::from(self.count), scale);
                 let average = average.map_err(|_| overflow("avg"))?.unwrap_or(Decimal::ZERO);
                 Datum::Decimal(average.rescale(scale).map_err(|_| overflow("avg"))?)
             }

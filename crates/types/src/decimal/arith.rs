@@ -12,9 +12,6 @@ use arrow::datatypes::i256;
 use super::wide::U512;
 use super::{Decimal, Overflow, POW10, pow10_256};
 
-/// The default, and here only, value of the system variable `div_precision_increment`.
-pub const DIV_PRECISION_INCREMENT: u8 = 4;
-
 /// Digits in a word of MySQL's decimals.
 const WORD: u32 = 9;
 
@@ -86,16 +83,20 @@ impl Decimal {
             .ok_or(Overflow)
     }
 
-    /// `self / other`; `None` if `other` is zero.
-    pub fn div(&self, other: &Self) -> Result<Option<Self>, Overflow> {
+    /// `self / other` with `scale` digits after the point, or as many as `self` has if these are more; `None` if `other` is
+    /// zero.
+    pub fn div(&self, other: &Self, scale: u8) -> Result<Option<Self>, Overflow> {
         if other.is_zero() {
             return Ok(None);
         }
-        let scale = (self.scale + DIV_PRECISION_INCREMENT).min(Self::MAX_SCALE);
-        let shift = u32::from(scale - self.scale) + u32::from(other.scale);
-        let cuts = u32::from(scale) == words_of_quotient(self.scale.into(), other.scale.into());
+        let increment = scale.saturating_sub(self.scale);
+        let scale = self.scale + increment;
+        let shift = u32::from(increment) + u32::from(other.scale);
+        let cuts =
+            u32::from(scale) == words_of_quotient(self.scale.into(), other.scale.into(), increment.into());
         if let (Some(a), Some(b)) = (self.as_i128(), other.as_i128())
-            && let Some(numerator) = a.checked_mul(POW10[shift as usize])
+            && let Some(power) = POW10.get(shift as usize)
+            && let Some(numerator) = a.checked_mul(*power)
             && let (Some(quotient), Some(rest)) = (numerator.checked_div(b), numerator.checked_rem(b))
         {
             let up = !cuts && rest.unsigned_abs() >= b.unsigned_abs() - rest.unsigned_abs();
@@ -178,6 +179,16 @@ impl Decimal {
             Ordering::Less => self.extend(scale).ok_or(Overflow),
             Ordering::Greater => Ok(self.drop_digits((self.scale - scale).into(), true)),
         }
+    }
+
+    /// The same value with as few digits after the point as it has.
+    pub fn without_last_zeros(&self) -> Self {
+        let ten = i256::from_i128(10);
+        let (mut unscaled, mut scale) = (self.as_i256(), self.scale);
+        while scale > 0 && unscaled.wrapping_rem(ten) == i256::ZERO {
+            (unscaled, scale) = (unscaled.wrapping_div(ten), scale - 1);
+        }
+        Self::from_i256(unscaled, scale)
     }
 
     /// ROUND(self, digits): to at most `digits` after the point; negative counts before it.
@@ -295,11 +306,11 @@ impl Decimal {
 }
 
 /// Digits after the point that MySQL's division computes for operands of these scales.
-fn words_of_quotient(dividend: u32, divisor: u32) -> u32 {
+fn words_of_quotient(dividend: u32, divisor: u32, increment: u32) -> u32 {
     let whole = |scale: u32| scale.next_multiple_of(WORD);
     let (a, b) = (whole(dividend), whole(divisor));
     let spare = (a - dividend) + (b - divisor);
-    whole(a + b + u32::from(DIV_PRECISION_INCREMENT).saturating_sub(spare))
+    whole(a + b + increment.saturating_sub(spare))
 }
 
 impl From<i64> for Decimal {

@@ -40,9 +40,27 @@ fn division_gives_mysqls_digits() {
         ),
         ("1", "0.000000000000000000000000000003", "333333333333333333333333333333.3333"),
     ] {
-        check(dec(a).div(&dec(b)), wanted);
+        let (a, b) = (dec(a), dec(b));
+        check(a.div(&b, (a.scale() + 4).min(Decimal::MAX_SCALE)), wanted);
     }
-    assert_eq!(dec("5").div(&dec("0.00")), Ok(None));
+    assert_eq!(dec("5").div(&dec("0.00"), 4), Ok(None));
+    // Of another `div_precision_increment`: words of nine digits are computed, none of them with 0.
+    for (a, b, increment, wanted) in [
+        ("1", "202", 2, "0.00"),
+        ("2", "3", 2, "0.67"),
+        ("49996", "100000", 0, "0"),
+        ("2", "3", 9, "0.666666666"),
+        ("2.00000", "3", 9, "0.66666666666667"),
+        ("2", "3", 30, "0.666666666666666666666666666667"),
+        (
+            "1",
+            "0.000000000000000000000000000003",
+            30,
+            "333333333333333333333333333333.333333333333333333333333333333",
+        ),
+    ] {
+        check(dec(a).div(&dec(b), dec(a).scale() + increment), wanted);
+    }
 }
 
 #[test]

@@ -111,7 +111,7 @@ pub(crate) fn decimal_op(
         ArithOp::Add => left.add(right),
         ArithOp::Sub => left.sub(right),
         ArithOp::Mul => left.mul(right),
-        ArithOp::Div | ArithOp::IntDiv => match quotient(left, right, scale).map_err(range)? {
+        ArithOp::Div | ArithOp::IntDiv => match left.div(right, scale).map_err(range)? {
             Some(quotient) => Ok(quotient),
             None => return ctx.division_by_zero().map(|()| None),
         },
@@ -122,15 +122,6 @@ pub(crate) fn decimal_op(
     };
     // As in MySQL, results may have more than 65 digits; an `i256` has room for 76.
     exact.and_then(|v| if v.scale() == scale { Ok(v) } else { v.rescale(scale) }).map(Some).map_err(range)
-}
-
-/// Division extends the dividend's scale by 4 digits; other values of `div_precision_increment` extend it before.
-fn quotient(left: &Decimal, right: &Decimal, scale: u8) -> Result<Option<Decimal>, crate::decimal::Overflow> {
-    const INCREMENT: u8 = 4;
-    match scale.checked_sub(left.scale() + INCREMENT) {
-        None | Some(0) => left.div(right),
-        Some(more) => left.rescale(left.scale() + more)?.div(right),
-    }
 }
 
 /// Doubles. `None` is a division by zero.
