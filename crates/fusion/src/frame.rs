@@ -75,10 +75,12 @@ impl Lowerer {
     }
 
     fn rows(&self, frame: &Frame) -> Result<WindowFrame, SqlError> {
+        // DataFusion adds a distance to the number of a row and to a LIMIT. No partition has so many rows.
+        const FARTHEST: u64 = 1 << 62;
         let count = |distance: &Distance| match distance {
             Distance::Value(expr) => match expr.as_literal() {
-                Some(Datum::Int(v)) if *v >= 0 => Ok(ScalarValue::UInt64(Some(*v as u64))),
-                Some(Datum::UInt(v)) => Ok(ScalarValue::UInt64(Some(*v))),
+                Some(Datum::Int(v)) if *v >= 0 => Ok(ScalarValue::UInt64(Some((*v as u64).min(FARTHEST)))),
+                Some(Datum::UInt(v)) => Ok(ScalarValue::UInt64(Some((*v).min(FARTHEST)))),
                 _ => Err(illegal_frame()),
             },
             Distance::Interval(..) => Err(illegal_frame()),

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::names::df_result;
+use crate::udf::ConvertedUdf;
 use crate::wide::{WideNode, is_wide};
 
 /// Of nodes with more columns than this functional dependencies are not told.
@@ -73,7 +74,10 @@ pub(super) fn windows(
 
 fn projection(input: LogicalPlan, exprs: Vec<df::Expr>) -> Result<LogicalPlan> {
     let columns = Columns::new(input.schema());
-    let exprs = exprs.into_iter().map(|expr| columns.resolved(expr)).collect::<Result<Vec<_>>>()?;
+    let mut exprs = exprs.into_iter().map(|expr| columns.resolved(expr)).collect::<Result<Vec<_>>>()?;
+    if exprs.len() > 1 {
+        exprs = exprs.into_iter().map(without_order).collect();
+    }
     if is_wide(&exprs) {
         return WideNode::project(input, exprs);
     }
@@ -82,6 +86,21 @@ fn projection(input: LogicalPlan, exprs: Vec<df::Expr>) -> Result<LogicalPlan> {
     }
     let schema = columns.schema_of(exprs.iter())?;
     Projection::try_new_with_schema(exprs, Arc::new(input), schema).map(LogicalPlan::Projection)
+}
+
+/// A cast as a function of which DataFusion knows no order: it takes a converted column for sorted as the column itself is, and
+/// where both stand in a row it leaves a sort by both out, and then refuses the plan that it has made.
+fn without_order(expr: df::Expr) -> df::Expr {
+    match expr {
+        df::Expr::Cast(cast) => {
+            let to = cast.field.data_type().clone();
+            ConvertedUdf::create(to).call(vec![*cast.expr])
+        }
+        df::Expr::Alias(alias) if matches!(*alias.expr, df::Expr::Cast(_)) => {
+            df::Expr::Alias(df::expr::Alias { expr: Box::new(without_order(*alias.expr)), ..alias })
+        }
+        other => other,
+    }
 }
 
 fn aggregation(input: LogicalPlan, groups: Vec<df::Expr>, calls: Vec<df::Expr>) -> Result<LogicalPlan> {

@@ -228,6 +228,38 @@ impl ScalarUDFImpl for TrimmedUdf {
     }
 }
 
+/// A value in another type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ConvertedUdf {
+    to: DataType,
+    signature: Signature,
+}
+
+impl ConvertedUdf {
+    pub fn create(to: DataType) -> ScalarUDF {
+        let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { to, signature })
+    }
+}
+
+impl ScalarUDFImpl for ConvertedUdf {
+    fn name(&self) -> &str {
+        "converted"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _args: &[DataType]) -> Result<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        args.args[0].cast_to(&self.to, None)
+    }
+}
+
 /// Several values as one, by which rows are sorted or told apart as by all of them: never NULL.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct OrderKeyUdf {
