@@ -513,6 +513,7 @@ codes! {
     3878 b"HY000" SECOND_PASSWORD_CANNOT_BE_EMPTY "Empty password can not be retained as second password for user '{}'@'{}'."
     3891 b"HY000" INCORRECT_CURRENT_PASSWORD "Incorrect current password. Specify the correct password which has to be replaced."
     3892 b"HY000" MISSING_CURRENT_PASSWORD "Current password needs to be specified in the REPLACE clause in order to change it."
+    3886 b"HY000" TOO_LONG_KEY_AFTER_CONVERSION "Could not change column '{}' of table '{}'. The resulting size of index '{}' would exceed the max key length of {} bytes."
     3893 b"HY000" CURRENT_PASSWORD_NOT_REQUIRED "Do not specify the current password while changing it for other users."
     3894 b"HY000" PASSWORD_CANNOT_BE_RETAINED_ON_PLUGIN_CHANGE "Current password can not be retained for user '{}'@'{}' because authentication plugin is being changed."
     3895 b"HY000" CURRENT_PASSWORD_CANNOT_BE_RETAINED "Current password can not be retained for user '{}'@'{}' because new password is empty."

@@ -2,6 +2,7 @@
 //! indexes, foreign keys and names change in place. Either is one change of the catalog, and whatever fails before that leaves
 //! the table as it was.
 
+mod charset;
 mod counter;
 mod draft;
 mod instant;
@@ -353,7 +354,7 @@ impl Session {
             AlterAction::RenameIndex { .. } => draft.copies = true,
             AlterAction::RenameTable(to) => draft.rename = Some(to.clone()),
             AlterAction::ConvertCharset { charset, collation } => {
-                draft.convert_charset(charset, collation.as_deref(), self.settings.utf8mb4_collation)?;
+                self.convert_charset(draft, charset, collation.as_deref())?;
             }
             AlterAction::Options(options) => draft.options(options, self.settings.utf8mb4_collation)?,
             AlterAction::Partitions(change) => self.change_partitions(draft, change, text)?,
