@@ -4,6 +4,7 @@ pub(crate) mod alter;
 mod checks;
 mod columns;
 mod comments;
+mod finished;
 mod foreign_keys;
 mod functional;
 mod generated;

@@ -30,7 +30,7 @@ pub(crate) use draft::Draft;
 use draft::{BEHIND_COLUMNS, BEHIND_CONSTRAINTS, COLUMNS, turn};
 use numbered::{KeyOrder, Numbers};
 
-use super::{check_name, checks, columns, functional, generated, how, indexes, kept_keys, partitions};
+use super::{check_name, checks, finished, functional, generated, how, indexes, kept_keys, partitions};
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
 use crate::state::{Level, Session};
@@ -257,6 +257,7 @@ impl Session {
             self.apply_action(&mut draft, action, text)?;
         }
         draft.check_column_names()?;
+        indexes::fit_prefixes(&mut draft.def);
         draft.rename_own_parents();
         draft.rename_indexes(&named::renamed_indexes(actions))?;
         for spec in actions.iter().filter_map(named::definition) {
@@ -277,7 +278,7 @@ impl Session {
             return Err(ErrorCode::CANT_REMOVE_ALL_FIELDS.with(&[]));
         }
         draft.keeps_rows = !how::asks_for_copy(actions) && instant::keeps_rows(&draft, &table.def);
-        columns::check(&draft.def)?;
+        finished::check(&draft.def)?;
         self.check_comments(&mut draft.def)?;
         self.warn_of_duplicate_indexes(&draft.def);
         kept_keys::check_systems(&draft.def, &table.def)?;
@@ -302,6 +303,7 @@ impl Session {
                     check_for_old_rows(expr)?;
                 }
                 draft.insert(at, def, None);
+                finished::check_number_of_columns(&draft.def)?;
             }
             AlterAction::DropColumn(name) => {
                 draft.copies = true;
@@ -416,7 +418,6 @@ impl Session {
             draft.def.primary_key().is_some_and(|key| key.parts.iter().any(|part| part.column == at));
         draft.written_null.extend((spec.nullable == Some(true)).then(|| def.name.clone()));
         def.nullable &= !in_primary;
-        indexes::check_whole_parts(&draft.def, at, &def)?;
         let before = &draft.def.columns[at];
         draft.converts |=
             before.generated != def.generated || before.ty != def.ty || before.nullable != def.nullable;
