@@ -556,7 +556,7 @@ impl Session {
             draft,
             numbers: Numbers::of(copy, old, is_logged),
             rules: rules_of(copy)?,
-            storing: self.storing(false),
+            storing: Storing { fits_virtual: !draft.computes_anew(&old.def), ..self.storing(false) },
             bulk: Bulk::new(copy),
             number: 0,
             left_out: 0,
@@ -704,41 +704,17 @@ impl Session {
         }
         if let Some(rules) = rules {
             let is_given: Vec<bool> = draft.sources.iter().map(Option::is_some).collect();
-            self.compute_copied(rules, &draft.def.columns, &mut row, &is_given, storing, number)?;
+            self.compute_missing(rules, &draft.def.columns, &mut row, &is_given, storing, number)?;
             for (at, program) in rules.generated() {
                 let column = &draft.def.columns[*at];
                 if column.is_hidden() && draft.sources[*at].is_none() {
-                    row[*at] = self.computed_value(program, column, &row, storing, number)?;
+                    let strict = Storing { fits_virtual: false, ..*storing };
+                    row[*at] = self.computed_value(program, column, &row, &strict, number)?;
                 }
             }
             rules.check(&&row[..], &self.context)?;
         }
         Ok(row)
-    }
-
-    /// As `compute_missing`. VIRTUAL columns take what fits of their values: MySQL does not evaluate them here.
-    fn compute_copied(
-        &mut self,
-        rules: &RowRules,
-        columns: &[ColumnDef],
-        row: &mut [Value],
-        is_given: &[bool],
-        storing: &Storing,
-        number: u64,
-    ) -> Result<(), SqlError> {
-        let is_virtual = |at: usize| columns[at].generated.as_ref().is_some_and(|from| !from.stored);
-        if !rules.generated().iter().any(|(at, _)| is_virtual(*at)) {
-            return self.compute_missing(rules, columns, row, is_given, storing, number);
-        }
-        let strict = rules.generated().iter().any(|(at, _)| !is_virtual(*at));
-        let convert = ConvertContext { strict, ..storing.convert };
-        let warnings = self.conditions.len();
-        self.set_storing(strict);
-        let computed =
-            self.compute_missing(rules, columns, row, is_given, &Storing { convert, ..*storing }, number);
-        self.set_storing(true);
-        self.conditions.truncate(warnings);
-        computed
     }
 
     /// What rows that are there already get in a new column.

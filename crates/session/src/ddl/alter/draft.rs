@@ -8,6 +8,7 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::RowProgram;
 use avocet_types::names;
 use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
+use avocet_types::stored::keeps_values;
 
 use super::super::{check_name, check_options, functional, indexes};
 use super::named;
@@ -105,6 +106,16 @@ impl Draft {
         let is_new = |index: &IndexDef| table.def.indexes.iter().all(|known| known.id != index.id);
         let nothing_else = !self.copies && !self.verifies && self.added_keys.is_empty();
         nothing_else && table.row_count() >= LARGE && self.def.indexes.iter().any(is_new)
+    }
+
+    /// Whether values are computed that are kept, or converted: then MySQL copies the rows as well, and evaluates all columns.
+    pub fn computes_anew(&self, old: &TableDef) -> bool {
+        let column = |(column, source): (&ColumnDef, &Option<usize>)| match source {
+            _ if column.is_virtual() => false,
+            None => column.is_computed(),
+            Some(at) => !keeps_values(&old.columns[*at].ty, &column.ty),
+        };
+        self.def.columns.iter().zip(&self.sources).any(column)
     }
 
     /// Whether the statement drops a column.
