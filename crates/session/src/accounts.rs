@@ -7,6 +7,7 @@ mod passwords;
 use std::collections::{BTreeMap, BTreeSet};
 
 use avocet_engine::{AccountChange, AccountId, Catalog, LoginRules, Privileges, TlsRule, UserDef};
+use avocet_sql::bind::unsupported;
 use avocet_sql::parse::statement::{
     AccountOptions, PasswordExpiry, StatementKind, TlsRequirement, UserName, UserSpec,
 };
@@ -83,7 +84,7 @@ impl Session {
         options: &AccountOptions,
     ) -> Result<(), SqlError> {
         for spec in users {
-            check_lengths(&self.account_name(&spec.user))?;
+            check_new_name(&self.account_name(&spec.user))?;
         }
         let given = self.new_passwords(users, options)?;
         let (roles, now) = (self.account_ids(default_roles), self.clock_us());
@@ -203,7 +204,7 @@ impl Session {
         let pairs: Vec<_> =
             pairs.iter().map(|(from, to)| (self.account_name(from), self.account_name(to))).collect();
         for (from, to) in &pairs {
-            check_lengths(to)?;
+            check_new_name(to)?;
             self.check_not_mandatory(std::slice::from_ref(from))?;
         }
         let may_change = self.may_change_system_users();
@@ -245,6 +246,15 @@ impl Session {
 /// Whether an account can be taken for a role, as MySQL tells it: nobody signs in with it.
 fn is_role(user: &UserDef) -> bool {
     user.locked
+}
+
+/// Whether an account can be made under a name. Without one it would be an anonymous account, as which MySQL signs in clients that
+/// have none of their own.
+fn check_new_name(account: &AccountId) -> Result<(), SqlError> {
+    match account.0.is_empty() {
+        true => Err(unsupported("anonymous accounts")),
+        false => check_lengths(account),
+    }
 }
 
 /// Error 1470 for names that `mysql.user` has no room for, and MySQL's replicas neither.
