@@ -55,6 +55,10 @@ impl Passwords for PluginPasswords {
         Some(Plugin::from_name(plugin.as_bytes())?.auth_string(password))
     }
 
+    fn is_stored(&self, plugin: &str, text: &[u8]) -> bool {
+        Plugin::from_name(plugin.as_bytes()).is_some_and(|plugin| plugin.is_stored(text))
+    }
+
     fn is_password(&self, plugin: &str, stored: &[u8], password: &[u8]) -> bool {
         Plugin::from_name(plugin.as_bytes()).is_some_and(|plugin| plugin.is_password(stored, password))
     }

@@ -271,7 +271,6 @@ async fn serve(args: &Args, database: Database, front: Option<Front>) -> Result<
         options.listen.push(*listen);
     }
     options.sockets.clone_from(&args.socket);
-    options.max_allowed_packet = args.max_allowed_packet.min(1 << 30);
     options.shutdown_grace = Duration::from_secs(args.shutdown_grace);
     options.fatal_hold = args.fail_when_held.map(Duration::from_secs);
     options.tls_ca.clone_from(&args.tls_ca);
@@ -282,7 +281,7 @@ async fn serve(args: &Args, database: Database, front: Option<Front>) -> Result<
         .map(|(certificate, key)| TlsFiles { certificate, key });
     let connections = open_files::allow(args.max_connections);
     database.set_default("max_connections", &connections.to_string())?;
-    database.set_default("max_allowed_packet", &options.max_allowed_packet.to_string())?;
+    database.set_default("max_allowed_packet", &args.max_allowed_packet.min(1 << 30).to_string())?;
     if let Some(limit) = args.query_memory_limit {
         database.set_default("query_memory_limit", &limit.to_string())?;
     }

@@ -140,6 +140,7 @@ impl<F: SessionFactory> Connection<F> {
             if next == Next::Close || self.registration.is_cut_off() {
                 break;
             }
+            self.wire.max_packet = self.session.max_allowed_packet();
             let timeouts = self.session.timeouts();
             if timeouts != self.timeouts {
                 self.timeouts = timeouts;

@@ -38,8 +38,6 @@ pub struct ServerOptions {
     pub tls_ca: Option<PathBuf>,
     /// Threads that connections live on.
     pub workers: usize,
-    /// Largest packet to take or send, in bytes.
-    pub max_allowed_packet: usize,
     /// Per connection.
     pub max_prepared_statements: usize,
     /// For the whole connection phase.
@@ -59,7 +57,6 @@ impl ServerOptions {
             tls: None,
             tls_ca: None,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
-            max_allowed_packet: 64 << 20,
             max_prepared_statements: 16_382,
             connect_timeout: Duration::from_secs(10),
             shutdown_grace: Duration::from_secs(5),

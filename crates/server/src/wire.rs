@@ -207,7 +207,7 @@ pub struct Wire {
     pub out: PacketBuf,
     /// Of `out`.
     pub account: Account,
-    /// Largest payload to accept.
+    /// Largest payload to accept or send: the session's `max_allowed_packet`.
     pub max_packet: usize,
 }
 

@@ -4,6 +4,7 @@ mod support;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Value};
+use std::sync::atomic::Ordering;
 use support::TestServer;
 
 fn number(error: &Error) -> u16 {
@@ -160,7 +161,9 @@ fn payloads_over_16_mb_pass_both_ways() {
 
 #[test]
 fn packets_over_the_limit_are_refused() {
-    let server = TestServer::with(|options| options.max_allowed_packet = 1 << 20);
+    let server = TestServer::start();
+    let mut earlier = server.connect();
+    server.max_allowed_packet.store(1 << 20, Ordering::SeqCst);
     let mut conn = server.connect();
     let error = conn.query_first::<String, _>("SELECT LONG 2000000").expect_err("too long a row");
     assert_eq!(number(&error), 1153);
@@ -173,6 +176,18 @@ fn packets_over_the_limit_are_refused() {
     assert!(matches!(support::raw::error_of(&reply), Some((1153, _))));
     raw.stream.shutdown(std::net::Shutdown::Write).expect("a connection");
     assert!(raw.is_closed());
+    let (sent, too_long) = ("q".repeat(1_500_000), 2_000_000);
+    let length = |conn: &mut Conn| conn.query_first::<i64, _>(format!("SELECT LENGTH {sent}"));
+    // What the limit was when it signed in holds for a connection, until it becomes another user.
+    assert_eq!(length(&mut earlier).expect("a row"), Some(1_500_000));
+    let text = earlier.query_first::<String, _>(format!("SELECT LONG {too_long}")).expect("a row");
+    assert_eq!(text.map(|text| text.len()), Some(too_long));
+    earlier.change_user(Default::default()).expect("the same user");
+    let error =
+        earlier.query_first::<String, _>(format!("SELECT LONG {too_long}")).expect_err("too long a row");
+    assert_eq!(number(&error), 1153);
+    server.max_allowed_packet.store(64 << 20, Ordering::SeqCst);
+    assert_eq!(length(&mut server.connect()).expect("a row"), Some(1_500_000));
 }
 
 #[test]

@@ -4,17 +4,25 @@
 
 mod passwords;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use avocet_engine::{AccountChange, AccountId, Catalog, LoginRules, Privileges, TlsRule, UserDef};
+use avocet_sql::bind::unsupported;
 use avocet_sql::parse::statement::{
     AccountOptions, PasswordExpiry, StatementKind, TlsRequirement, UserName, UserSpec,
 };
 use avocet_types::error::{ErrorCode, SqlError};
 
+use self::passwords::NewPassword;
 use super::privileges::{Granted, needs_one_of};
 use super::run::Outcome;
 use super::state::{Level, Session};
+
+/// MySQL's limits.
+const MAX_USER_CHARS: usize = 32;
+const MAX_HOST_CHARS: usize = 255;
+/// Of what an error says of a name.
+const MAX_SHOWN_CHARS: usize = 70;
 
 impl Session {
     pub(super) fn account_statement(&mut self, kind: &StatementKind) -> Result<Outcome, SqlError> {
@@ -75,6 +83,9 @@ impl Session {
         default_roles: &[UserName],
         options: &AccountOptions,
     ) -> Result<(), SqlError> {
+        for spec in users {
+            check_new_name(&self.account_name(&spec.user))?;
+        }
         let given = self.new_passwords(users, options)?;
         let (roles, now) = (self.account_ids(default_roles), self.clock_us());
         // A default role is granted: who makes the account must be able to grant it.
@@ -82,7 +93,7 @@ impl Session {
         let may_change = self.may_change_system_users();
         let mut existing = Vec::new();
         self.change_accounts_told(if_not_exists, |catalog| {
-            existing = named(catalog, given.keys(), true);
+            existing = twice_or(true, catalog, given.iter().map(|(account, _)| account));
             if !existing.is_empty() && !if_not_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"CREATE USER", &existing.join(",")]));
             }
@@ -94,8 +105,13 @@ impl Session {
             }
             let mut defs = roles.iter().filter_map(|(name, host)| catalog.user(name, host));
             defs.try_for_each(|role| may_change.check(role))?;
-            let new = given.into_iter().filter(|((name, host), _)| catalog.user(name, host).is_none());
-            Ok(new
+            let mut made = BTreeSet::new();
+            let is_new = |(account, _): &(AccountId, NewPassword)| {
+                catalog.user(&account.0, &account.1).is_none() && made.insert(account.clone())
+            };
+            Ok(given
+                .into_iter()
+                .filter(is_new)
                 .map(|((name, host), password)| {
                     let mut user = UserDef::new(&name, &host);
                     apply(options, &mut user, now);
@@ -117,38 +133,32 @@ impl Session {
         if_exists: bool,
         options: &AccountOptions,
     ) -> Result<(), SqlError> {
-        let mut given = self.new_passwords(users, options)?;
+        let given = self.new_passwords(users, options)?;
         let (own, now) = (self.account_name(&UserName::CurrentUser), self.clock_us());
         let may_change = self.may_change_system_users();
         let mut missing = Vec::new();
         self.change_accounts_told(if_exists, |catalog| {
-            missing = named(catalog, given.keys(), false);
+            missing = named(catalog, given.iter().map(|(account, _)| account), false);
             if !missing.is_empty() && !if_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"ALTER USER", &missing.join(",")]));
             }
-            let mut changes = Vec::new();
-            for spec in users {
-                let account = spec_id(spec, &own);
-                let (Some(before), Some(password)) =
-                    (catalog.user(&account.0, &account.1), given.remove(&account))
-                else {
-                    continue;
-                };
+            let mut changed = BTreeMap::new();
+            for (spec, (account, password)) in users.iter().zip(given) {
+                let Some(before) = catalog.user(&account.0, &account.1) else { continue };
                 if account != own {
                     may_change.check(before)?;
                 }
-                let mut user = UserDef::clone(before);
-                apply(options, &mut user, now);
+                let user = changed.entry(account).or_insert_with(|| UserDef::clone(before));
+                apply(options, user, now);
                 if spec.identifies() {
-                    password.put(&mut user);
+                    password.put(user);
                 }
                 if spec.discards {
                     user.retained = None;
                 }
                 user.password.expired |= options.expire == Some(PasswordExpiry::Now);
-                changes.push(AccountChange::put(user));
             }
-            Ok(changes)
+            Ok(changed.into_values().map(AccountChange::put).collect())
         })?;
         self.note_missing(&missing);
         Ok(())
@@ -170,7 +180,7 @@ impl Session {
         let only_roles = !self.access().global().contains(Privileges::CREATE_USER);
         let mut missing = Vec::new();
         self.change_accounts(|catalog| {
-            missing = named(catalog, &accounts, false);
+            missing = twice_or(false, catalog, &accounts);
             if !missing.is_empty() && !if_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&operation, &missing.join(",")]));
             }
@@ -193,7 +203,8 @@ impl Session {
     fn rename_users(&mut self, pairs: &[(UserName, UserName)]) -> Result<(), SqlError> {
         let pairs: Vec<_> =
             pairs.iter().map(|(from, to)| (self.account_name(from), self.account_name(to))).collect();
-        for (from, _) in &pairs {
+        for (from, to) in &pairs {
+            check_new_name(to)?;
             self.check_not_mandatory(std::slice::from_ref(from))?;
         }
         let may_change = self.may_change_system_users();
@@ -237,11 +248,24 @@ fn is_role(user: &UserDef) -> bool {
     user.locked
 }
 
-fn spec_id(spec: &UserSpec, own: &AccountId) -> AccountId {
-    match &spec.user {
-        UserName::Named { name, host } => (name.clone(), host.clone()),
-        UserName::CurrentUser => own.clone(),
+/// Whether an account can be made under a name. Without one it would be an anonymous account, as which MySQL signs in clients that
+/// have none of their own.
+fn check_new_name(account: &AccountId) -> Result<(), SqlError> {
+    match account.0.is_empty() {
+        true => Err(unsupported("anonymous accounts")),
+        false => check_lengths(account),
     }
+}
+
+/// Error 1470 for names that `mysql.user` has no room for, and MySQL's replicas neither.
+pub(super) fn check_lengths((name, host): &AccountId) -> Result<(), SqlError> {
+    for (text, what, most) in [(name, "user name", MAX_USER_CHARS), (host, "host name", MAX_HOST_CHARS)] {
+        if text.chars().count() > most {
+            let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+            return Err(ErrorCode::WRONG_STRING_LENGTH.with(&[&shown, &what, &most]));
+        }
+    }
+    Ok(())
 }
 
 /// What a statement says of all its accounts, but for PASSWORD EXPIRE, which comes after a new password.
@@ -291,6 +315,22 @@ pub(super) fn named<'a>(
 ) -> Vec<String> {
     let is_wanted = |(name, host): &&AccountId| catalog.user(name, host).is_some() == existing;
     accounts.into_iter().filter(is_wanted).map(|(name, host)| format!("'{name}'@'{host}'")).collect()
+}
+
+/// Those that there are, or that there are not, and those that are named again: then the first time has made or dropped them.
+pub(super) fn twice_or<'a>(
+    existing: bool,
+    catalog: &Catalog,
+    accounts: impl IntoIterator<Item = &'a AccountId>,
+) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut named = Vec::new();
+    for account @ (name, host) in accounts {
+        if catalog.user(name, host).is_some() == existing || !seen.insert(account) {
+            named.push(format!("'{name}'@'{host}'"));
+        }
+    }
+    named
 }
 
 /// Accounts as they become, over those of a catalog.

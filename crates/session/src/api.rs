@@ -79,6 +79,12 @@ pub trait SqlSession: Send {
         Timeouts::default()
     }
 
+    /// Bytes of the largest packet to take or send, and of a parameter that comes in pieces; asked for when the session is opened,
+    /// and after each command.
+    fn max_allowed_packet(&self) -> usize {
+        64 << 20
+    }
+
     /// Where its queries may run, if the server stands before another.
     fn routing(&self) -> Routing {
         Routing::default()

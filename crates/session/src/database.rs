@@ -29,13 +29,17 @@ use super::state::Session;
 use super::summaries::Summaries;
 use super::variables::{Globals, VARIABLES, Values, find};
 
-/// For use without a protocol server: no password can be set.
+/// For use without a protocol server: no password can be set, and what is stored of one is kept as it is given.
 struct NoPasswords;
 
 impl Passwords for NoPasswords {
     fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>> {
         let known = matches!(plugin, "caching_sha2_password" | "mysql_native_password");
         (known && password.is_empty()).then(Vec::new)
+    }
+
+    fn is_stored(&self, _: &str, _: &[u8]) -> bool {
+        true
     }
 
     fn is_password(&self, _: &str, stored: &[u8], password: &[u8]) -> bool {

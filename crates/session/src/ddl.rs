@@ -4,6 +4,7 @@ pub(crate) mod alter;
 mod checks;
 mod columns;
 mod comments;
+mod finished;
 mod foreign_keys;
 mod functional;
 mod generated;
@@ -196,8 +197,7 @@ impl Session {
             Err(error) => return Err(error.into()),
         };
         if self.database.as_deref() == Some(&name.name) {
-            self.database = None;
-            self.info.connections.set_database(self.info.connection_id, None);
+            self.leave_database();
         }
         Ok(Outcome::Done(Done { affected_rows: tables as u64, ..Done::default() }))
     }

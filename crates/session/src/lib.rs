@@ -72,6 +72,7 @@ mod restart;
 mod role_names;
 mod routing;
 mod run;
+mod savepoints;
 mod schemas;
 mod select;
 mod server_files;

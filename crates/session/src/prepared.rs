@@ -41,6 +41,13 @@ impl Session {
             | StatementKind::Check { .. }
             | StatementKind::GetDiagnostics(_)
             | StatementKind::Help(_)
+            | StatementKind::Begin { .. }
+            | StatementKind::Savepoint(_)
+            | StatementKind::RollbackTo(_)
+            | StatementKind::ReleaseSavepoint(_)
+            | StatementKind::LockTables(_)
+            | StatementKind::UnlockTables
+            | StatementKind::PurgeLogs(_)
             | StatementKind::LockInstance
             | StatementKind::UnlockInstance
             | StatementKind::Use(_)

@@ -182,6 +182,10 @@ impl SqlSession for Session {
         self.settings.timeouts
     }
 
+    fn max_allowed_packet(&self) -> usize {
+        usize::try_from(self.settings.max_allowed_packet).unwrap_or(usize::MAX)
+    }
+
     fn sql_mode(&self) -> SqlMode {
         self.settings.sql_mode
     }

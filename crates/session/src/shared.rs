@@ -25,6 +25,9 @@ pub trait Passwords: Send + Sync {
     /// What `plugin` stores for a password; `None` if there is no such plugin.
     fn auth_string(&self, plugin: &str, password: &[u8]) -> Option<Vec<u8>>;
 
+    /// Whether something has the form of what `plugin` stores for a password that is not empty.
+    fn is_stored(&self, plugin: &str, text: &[u8]) -> bool;
+
     /// Whether what `plugin` stored is of a password.
     fn is_password(&self, plugin: &str, stored: &[u8], password: &[u8]) -> bool;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use avocet_channel::Status;
-use avocet_engine::{AccountId, BackupLock, Catalog, Privileges, StatementMark, Txn};
+use avocet_engine::{AccountId, BackupLock, Catalog, Privileges, Txn};
 use avocet_point::PointScratch;
 use avocet_sql::parse::ast::Span;
 use avocet_sql::parse::deprecated::Deprecated;
@@ -24,6 +24,7 @@ use super::plan_cache::RecentPlans;
 use super::prepared_statement::PreparedStatement;
 use super::privileges::access::Access;
 use super::privileges::needs::Need;
+use super::savepoints::Savepoints;
 use super::server_functions::ServerFunctions;
 use super::settings::Settings;
 use super::shared::{Shared, stop_request};
@@ -75,11 +76,6 @@ pub(super) struct Characteristics {
     pub read_only: Option<bool>,
 }
 
-pub(super) struct Savepoint {
-    pub name: String,
-    pub mark: StatementMark,
-}
-
 /// One connection's state. Statements run in [`run`](super::run).
 pub struct Session {
     pub(super) shared: Arc<Shared>,
@@ -108,7 +104,7 @@ pub struct Session {
     /// The last statement failed because of its snapshot alone, and was taken back.
     pub(super) may_restart: bool,
     /// Of the running transaction, in the order in which they were set.
-    pub(super) savepoints: Vec<Savepoint>,
+    pub(super) savepoints: Savepoints,
     /// When the running statement has to end; see [`Session::begin_time`].
     pub(super) deadline: Option<Instant>,
     /// A statement runs. Still set when the next one begins only if its future was dropped half-way.
@@ -177,6 +173,7 @@ impl Session {
                 user_variables.values(),
             ),
         });
+        let savepoints = Savepoints::none(shared.engine.memory());
         let mut session = Self {
             stop: stop_request(&info.interrupt),
             database: None,
@@ -197,7 +194,7 @@ impl Session {
             next: Characteristics::default(),
             running: Characteristics::default(),
             may_restart: false,
-            savepoints: Vec::new(),
+            savepoints,
             deadline: None,
             in_flight: false,
             prepared: HashMap::new(),
@@ -295,13 +292,22 @@ impl Session {
             None if super::schemas::is_virtual(name) => Collation(33),
             None => return Err(ErrorCode::BAD_DB_ERROR.with(&[&name])),
         };
+        self.enter_database(Some(name), collation);
+        Ok(())
+    }
+
+    /// The default database is dropped: what is said of it is the server's, as MySQL has it.
+    pub(super) fn leave_database(&mut self) {
+        self.enter_database(None, self.settings.server_collation);
+    }
+
+    fn enter_database(&mut self, name: Option<&str>, collation: Collation) {
         let text = |s: &str| Value::Str(s.to_owned().into());
         self.variables.own.put_by_name("character_set_database", text(collation.info().charset.name()));
         self.variables.own.put_by_name("collation_database", text(collation.name()));
         self.refresh();
-        self.database = Some(name.to_owned());
-        self.info.connections.set_database(self.info.connection_id, Some(name));
-        Ok(())
+        self.database = name.map(str::to_owned);
+        self.info.connections.set_database(self.info.connection_id, name);
     }
 
     /// A prepared statement runs in the database in which it was prepared, and by the settings that it was resolved by; to be taken

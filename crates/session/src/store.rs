@@ -21,6 +21,8 @@ pub(super) struct Storing {
     pub offset: u64,
     /// Of one row alone: expressions must not be NULL where there is none, out of strict mode, too.
     pub refuses_null: bool,
+    /// Of rows that are copied where MySQL would not evaluate VIRTUAL columns: they take what fits of their values.
+    pub fits_virtual: bool,
 }
 
 impl Session {
@@ -32,6 +34,7 @@ impl Session {
             increment: self.settings.auto_increment_increment,
             offset: self.settings.auto_increment_offset,
             refuses_null: false,
+            fits_virtual: false,
         }
     }
 

@@ -31,6 +31,7 @@ mod persisted;
 mod plans;
 mod privileges;
 mod queries;
+mod redefined;
 mod server_functions;
 mod sessions;
 mod spilling;

@@ -15,11 +15,10 @@ use avocet_channel::blocking::{ROWS_IN_PLACE, blocking_if};
 use avocet_engine::{Engine, Isolation, StatementMark, Txn, TxnOptions};
 use avocet_sql::parse::statement::{Completion, IsolationLevel};
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::names;
 
 use super::counters::Counter;
 use super::run::Outcome;
-use super::state::{Characteristics, Explicit, Level, Savepoint, Session};
+use super::state::{Characteristics, Explicit, Level, Session};
 
 /// Whether its end takes so long that the other connections of the thread had better not wait for it.
 fn is_large(txn: &Txn) -> bool {
@@ -233,19 +232,14 @@ impl Session {
         if self.txn.is_none() {
             self.start(None)?;
         }
-        if let Ok(at) = self.find_savepoint(name) {
-            self.savepoints.remove(at);
-        }
         let mark = self.txn().mark();
-        self.savepoints.push(Savepoint { name: name.to_owned(), mark });
+        self.savepoints.set(name, mark)?;
         Ok(Outcome::ok())
     }
 
     /// ROLLBACK TO: the savepoint stays, those after it go.
     pub(super) fn rollback_to(&mut self, name: &str) -> Result<Outcome, SqlError> {
-        let at = self.find_savepoint(name)?;
-        self.savepoints.truncate(at + 1);
-        let mark = self.savepoints[at].mark;
+        let mark = self.savepoints.return_to(name)?;
         let txn = self.txn();
         blocking_if(is_large(txn), || txn.rollback_statement(mark));
         Ok(Outcome::ok())
@@ -253,14 +247,8 @@ impl Session {
 
     /// RELEASE SAVEPOINT: it and those after it go; what was done stays.
     pub(super) fn release_savepoint(&mut self, name: &str) -> Result<Outcome, SqlError> {
-        let at = self.find_savepoint(name)?;
-        self.savepoints.truncate(at);
+        self.savepoints.release(name)?;
         Ok(Outcome::ok())
-    }
-
-    fn find_savepoint(&self, name: &str) -> Result<usize, SqlError> {
-        let found = self.savepoints.iter().rposition(|savepoint| names::eq_unaccented(&savepoint.name, name));
-        found.ok_or_else(|| ErrorCode::SP_DOES_NOT_EXIST.with(&[&"SAVEPOINT", &name]))
     }
 
     /// The end of a statement in the transaction. Rolls it back if it failed; commits if nothing else will.

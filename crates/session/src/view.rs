@@ -81,12 +81,13 @@ impl CatalogView for View<'_> {
         let connection = self.session.settings.connection_collation;
         let position = variables::find(&name.to_lowercase())?;
         let variable = &variables::VARIABLES[position];
+        let stored = self.session.variables.read(scope, position)?;
         let value = match variable.name {
             "last_insert_id" | "identity" => Datum::UInt(self.session.last_insert_id),
             "warning_count" => Datum::Int(self.session.counts.warnings as i64),
             "error_count" => Datum::Int(self.session.counts.errors as i64),
             "timestamp" => Datum::Double(self.session.now_us() as f64 / 1e6),
-            _ => self.session.variables.read(scope, position)?,
+            _ => stored,
         };
         Ok(variable.literal(&value, connection))
     }

@@ -52,10 +52,9 @@ impl TableChecksum {
             |def: &ColumnDef| Column { ty: def.ty, null_bit: None, default: default_bytes(def).into() };
         let mut columns: Box<[Column]> = table.own_columns().iter().map(column).collect();
         let mut bits = usize::from(is_fixed);
-        let is_virtual = |def: &ColumnDef| def.generated.as_ref().is_some_and(|from| !from.stored);
         for virtual_ones in [false, true] {
             for (column, def) in columns.iter_mut().zip(table.own_columns()) {
-                if def.nullable && is_virtual(def) == virtual_ones {
+                if def.nullable && def.is_virtual() == virtual_ones {
                     column.null_bit = Some(bits);
                     bits += 1;
                 }

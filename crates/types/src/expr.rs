@@ -42,6 +42,7 @@ pub use crate::temporal::{TimeZone, Unit as IntervalUnit};
 pub use assigned::AssignedVariables;
 pub use batch::BatchProgram;
 pub use block_mode::BlockMode;
+pub use coerce::recode;
 pub use context::{EvalContext, Host, SessionInfo, SqlMode, StatementDigest, Warning};
 pub use error::{EvalError, EvalResult};
 pub use func::interval::interval_of;

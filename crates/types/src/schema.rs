@@ -162,6 +162,10 @@ impl ColumnDef {
         self.generated.is_some() || matches!(self.default, Some(DefaultValue::Expr(_)))
     }
 
+    pub fn is_virtual(&self) -> bool {
+        self.generated.as_ref().is_some_and(|from| !from.stored)
+    }
+
     pub fn nullable(self) -> Self {
         Self { nullable: true, ..self }
     }

@@ -36,6 +36,14 @@ impl Plugin {
         }
     }
 
+    /// Whether something has the form of what is stored for a password that is not empty.
+    pub fn is_stored(self, text: &[u8]) -> bool {
+        match self {
+            Self::CachingSha2 => sha2::is_stored(text),
+            Self::Native => std::str::from_utf8(text).is_ok_and(native::is_stored),
+        }
+    }
+
     /// Whether what is stored is of a password.
     pub fn is_password(self, stored: &[u8], password: &[u8]) -> bool {
         match self {

@@ -35,8 +35,15 @@ pub fn verify(auth_string: &str, salt: &Salt, response: &[u8]) -> bool {
     same_bytes(&sha1(&[&stage1]), &stored)
 }
 
+/// Whether a text has the stored form.
+pub fn is_stored(text: &str) -> bool {
+    parse(text).is_some()
+}
+
 fn parse(auth_string: &str) -> Option<[u8; 20]> {
-    let hex = auth_string.strip_prefix('*').filter(|hex| hex.len() == 40 && hex.is_ascii())?;
+    let hex = auth_string
+        .strip_prefix('*')
+        .filter(|hex| hex.len() == 40 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     let mut hash = [0; 20];
     for (i, byte) in hash.iter_mut().enumerate() {
         *byte = u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()?;
@@ -52,6 +59,15 @@ mod tests {
     fn stored_form_is_mysqls() {
         assert_eq!(auth_string(b"password"), "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
         assert_eq!(auth_string(b""), "");
+        assert!(is_stored(&auth_string(b"password").to_lowercase()));
+        for wrong in [
+            "garbage",
+            "2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19",
+            "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E1",
+        ] {
+            assert!(!is_stored(wrong), "{wrong}");
+        }
+        assert!(!is_stored(&format!("*+F{}", "0".repeat(38))));
     }
 
     #[test]

@@ -58,12 +58,20 @@ pub fn verify_full(auth_string: &[u8], password: &[u8]) -> bool {
     same_bytes(&crypt(password, salt, rounds), digest)
 }
 
+/// Whether a text has the stored form.
+pub fn is_stored(text: &[u8]) -> bool {
+    parse(text).is_some()
+}
+
 fn parse(auth_string: &[u8]) -> Option<(usize, &[u8], &[u8])> {
     let rest = auth_string.strip_prefix(PREFIX)?;
     let (thousands, rest) = rest.split_at_checked(3)?;
     let rest = rest.strip_prefix(b"$")?;
     let (salt, digest) = rest.split_at_checked(SALT_LEN)?;
-    let thousands = usize::from_str_radix(std::str::from_utf8(thousands).ok()?, 16).ok()?;
+    // Which takes a sign.
+    let is_number = thousands.iter().all(u8::is_ascii_hexdigit);
+    let thousands = std::str::from_utf8(thousands).ok().filter(|_| is_number)?;
+    let thousands = usize::from_str_radix(thousands, 16).ok()?;
     (thousands > 0 && digest.len() == DIGEST_LEN).then_some((thousands * ROUNDS_UNIT, salt, digest))
 }
 
@@ -136,6 +144,18 @@ fn encode(digest: &Hash) -> [u8; DIGEST_LEN] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_stored_has_one_form() {
+        assert!(is_stored(&auth_string(b"password")));
+        let (salt, digest) = ("s".repeat(SALT_LEN), "d".repeat(DIGEST_LEN));
+        assert!(is_stored(format!("$A$0ff${salt}{digest}").as_bytes()));
+        for wrong in ["$A$000$", "$A$+05$", "$A$xyz$", "$B$005$", "$A$005", "$A$05$", ""] {
+            assert!(!is_stored(format!("{wrong}{salt}{digest}").as_bytes()), "{wrong}");
+        }
+        assert!(!is_stored(format!("$A$005${salt}{digest}d").as_bytes()));
+        assert!(!is_stored(format!("$A$005${salt}").as_bytes()));
+    }
 
     #[test]
     fn crypt_is_the_published_algorithm() {

@@ -136,7 +136,7 @@ impl<F: SessionFactory> Connection<F> {
             zone: TimeZone::UTC,
             rows: Rows::Text,
             capabilities: self.capabilities,
-            max_packet: self.shared.options.max_allowed_packet,
+            max_packet: self.wire.max_packet,
             local_file: &mut self.local_file,
             is_pipelined: self.wire.input.has_more(),
             status,
@@ -209,7 +209,7 @@ impl<F: SessionFactory> Connection<F> {
             zone: TimeZone::UTC,
             rows: cursor.as_mut().map_or(Rows::Binary, Rows::Cursor),
             capabilities: self.capabilities,
-            max_packet: self.shared.options.max_allowed_packet,
+            max_packet: self.wire.max_packet,
             local_file: &mut self.local_file,
             is_pipelined: self.wire.input.has_more(),
             status,
@@ -399,7 +399,7 @@ impl<F: SessionFactory> Connection<F> {
         let LongData { params, account } = &mut statement.long_data;
         params.resize(count, None);
         let held: usize = params.iter().flatten().map(Vec::len).sum();
-        if held + data.len() > self.shared.options.max_allowed_packet {
+        if held + data.len() > self.wire.max_packet {
             let message = "Parameter of prepared statement which is set through mysql_send_long_data() is longer \
                            than 'max_allowed_packet' bytes";
             statement.long_data_error = Some(ErrorCode::UNKNOWN_ERROR.because(message));

@@ -91,7 +91,7 @@ pub(super) async fn sign_in<F: SessionFactory>(
     });
     match opened {
         Ok((identity, info, session)) => {
-            wire.max_packet = shared.options.max_allowed_packet;
+            wire.max_packet = session.max_allowed_packet();
             wire.count(shared.memory.as_ref());
             registration.signed_in(&identity.user, &identity.account, identity.database.as_deref());
             registration.watch(&wire.line);

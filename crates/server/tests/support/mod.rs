@@ -27,6 +27,8 @@ pub struct TestServer {
     pub log: Arc<Log>,
     pub max_connections: Arc<AtomicUsize>,
     pub timeouts: Arc<std::sync::Mutex<Timeouts>>,
+    /// Of sessions that are opened from now on.
+    pub max_allowed_packet: Arc<AtomicUsize>,
     stop: Option<oneshot::Sender<()>>,
     done: Option<std::thread::JoinHandle<()>>,
     _data: tempfile::TempDir,
@@ -49,7 +51,7 @@ impl TestServer {
         accounts.set("sha2", "%", Plugin::CachingSha2, b"secret");
         let sessions = TestSessions::default();
         let (log, max_connections) = (sessions.log.clone(), sessions.max_connections.clone());
-        let timeouts = sessions.timeouts.clone();
+        let (timeouts, max_allowed_packet) = (sessions.timeouts.clone(), sessions.max_allowed_packet.clone());
         let runtime = Runtime::new().expect("a runtime");
         let server = runtime.block_on(Server::bind(options, sessions, accounts.clone())).expect("a server");
         let (address, registry) = (server.addresses()[0], server.registry());
@@ -66,6 +68,7 @@ impl TestServer {
             log,
             max_connections,
             timeouts,
+            max_allowed_packet,
             stop: Some(stop),
             done: Some(done),
             _data: data,

@@ -26,6 +26,7 @@ pub struct TestSessions {
     pub log: Arc<Log>,
     pub max_connections: Arc<AtomicUsize>,
     pub timeouts: Arc<std::sync::Mutex<Timeouts>>,
+    pub max_allowed_packet: Arc<AtomicUsize>,
 }
 
 impl Default for TestSessions {
@@ -34,6 +35,7 @@ impl Default for TestSessions {
             log: Arc::default(),
             max_connections: Arc::new(AtomicUsize::new(1000)),
             timeouts: Arc::default(),
+            max_allowed_packet: Arc::new(AtomicUsize::new(64 << 20)),
         }
     }
 }
@@ -63,6 +65,7 @@ impl SessionFactory for TestSessions {
             statements: Vec::new(),
             in_transaction: false,
             timeouts,
+            max_allowed_packet: self.max_allowed_packet.load(Ordering::SeqCst),
         })
     }
 }
@@ -80,6 +83,7 @@ pub struct TestSession {
     statements: Vec<String>,
     in_transaction: bool,
     timeouts: Timeouts,
+    max_allowed_packet: usize,
 }
 
 impl Drop for TestSession {
@@ -351,6 +355,10 @@ impl SqlSession for TestSession {
 
     fn timeouts(&self) -> Timeouts {
         self.timeouts
+    }
+
+    fn max_allowed_packet(&self) -> usize {
+        self.max_allowed_packet
     }
 
     fn set_multi_statements(&mut self, allowed: bool) {

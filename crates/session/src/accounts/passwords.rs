@@ -1,7 +1,5 @@
 //! New passwords: what is stored of them, and the rules that they keep.
 
-use std::collections::HashMap;
-
 use avocet_channel::blocking::blocking;
 use avocet_engine::{AccountId, Catalog, Privileges, UserDef};
 use avocet_sql::bind::unsupported;
@@ -36,16 +34,16 @@ impl NewPassword {
 }
 
 impl Session {
-    /// What the specifications give, by account: made before accounts are changed, for it takes long.
+    /// What each specification gives its account: made before accounts are changed, for it takes long.
     pub(super) fn new_passwords(
         &mut self,
         users: &[UserSpec],
         options: &AccountOptions,
-    ) -> Result<HashMap<AccountId, NewPassword>, SqlError> {
+    ) -> Result<Vec<(AccountId, NewPassword)>, SqlError> {
         let rules = self.access().global() | self.access().on_database("mysql").and(Privileges::UPDATE);
         let may_change_any = rules.intersects(Privileges::CREATE_USER | Privileges::UPDATE);
         let catalog = self.catalog();
-        let mut all = HashMap::new();
+        let mut all = Vec::with_capacity(users.len());
         for spec in users {
             let id = self.account_name(&spec.user);
             let before = catalog.user(&id.0, &id.1);
@@ -53,7 +51,7 @@ impl Session {
                 self.check_current(spec, &id, before.map(|user| &**user), may_change_any)?;
             }
             let made = self.new_password(&catalog, spec, &id, options)?;
-            all.insert(id, made);
+            all.push((id, made));
         }
         Ok(all)
     }
@@ -120,6 +118,11 @@ impl Session {
             (Some(password), _) => {
                 let hash = || self.shared.passwords.auth_string(&plugin, password.as_bytes());
                 blocking(hash).ok_or_else(|| unsupported("passwords without a server"))?
+            }
+            (None, Some(stored))
+                if !stored.is_empty() && !self.shared.passwords.is_stored(&plugin, stored) =>
+            {
+                return Err(ErrorCode::PASSWORD_FORMAT.with(&[]));
             }
             (None, Some(stored)) => stored.clone(),
             (None, None) if spec.plugin.is_none() => user.auth.clone(),

@@ -2,6 +2,7 @@
 //! indexes, foreign keys and names change in place. Either is one change of the catalog, and whatever fails before that leaves
 //! the table as it was.
 
+mod charset;
 mod counter;
 mod draft;
 mod instant;
@@ -29,7 +30,7 @@ pub(crate) use draft::Draft;
 use draft::{BEHIND_COLUMNS, BEHIND_CONSTRAINTS, COLUMNS, turn};
 use numbered::{KeyOrder, Numbers};
 
-use super::{check_name, checks, columns, functional, generated, how, indexes, kept_keys, partitions};
+use super::{check_name, checks, finished, functional, generated, how, indexes, kept_keys, partitions};
 use crate::bulk::Bulk;
 use crate::run::{Done, Outcome, Text};
 use crate::state::{Level, Session};
@@ -256,6 +257,7 @@ impl Session {
             self.apply_action(&mut draft, action, text)?;
         }
         draft.check_column_names()?;
+        indexes::fit_prefixes(&mut draft.def);
         draft.rename_own_parents();
         draft.rename_indexes(&named::renamed_indexes(actions))?;
         for spec in actions.iter().filter_map(named::definition) {
@@ -276,7 +278,7 @@ impl Session {
             return Err(ErrorCode::CANT_REMOVE_ALL_FIELDS.with(&[]));
         }
         draft.keeps_rows = !how::asks_for_copy(actions) && instant::keeps_rows(&draft, &table.def);
-        columns::check(&draft.def)?;
+        finished::check(&draft.def)?;
         self.check_comments(&mut draft.def)?;
         self.warn_of_duplicate_indexes(&draft.def);
         kept_keys::check_systems(&draft.def, &table.def)?;
@@ -301,6 +303,7 @@ impl Session {
                     check_for_old_rows(expr)?;
                 }
                 draft.insert(at, def, None);
+                finished::check_number_of_columns(&draft.def)?;
             }
             AlterAction::DropColumn(name) => {
                 draft.copies = true;
@@ -353,7 +356,7 @@ impl Session {
             AlterAction::RenameIndex { .. } => draft.copies = true,
             AlterAction::RenameTable(to) => draft.rename = Some(to.clone()),
             AlterAction::ConvertCharset { charset, collation } => {
-                draft.convert_charset(charset, collation.as_deref(), self.settings.utf8mb4_collation)?;
+                self.convert_charset(draft, charset, collation.as_deref())?;
             }
             AlterAction::Options(options) => draft.options(options, self.settings.utf8mb4_collation)?,
             AlterAction::Partitions(change) => self.change_partitions(draft, change, text)?,
@@ -415,7 +418,6 @@ impl Session {
             draft.def.primary_key().is_some_and(|key| key.parts.iter().any(|part| part.column == at));
         draft.written_null.extend((spec.nullable == Some(true)).then(|| def.name.clone()));
         def.nullable &= !in_primary;
-        indexes::check_whole_parts(&draft.def, at, &def)?;
         let before = &draft.def.columns[at];
         draft.converts |=
             before.generated != def.generated || before.ty != def.ty || before.nullable != def.nullable;
@@ -554,7 +556,7 @@ impl Session {
             draft,
             numbers: Numbers::of(copy, old, is_logged),
             rules: rules_of(copy)?,
-            storing: self.storing(false),
+            storing: Storing { fits_virtual: !draft.computes_anew(&old.def), ..self.storing(false) },
             bulk: Bulk::new(copy),
             number: 0,
             left_out: 0,
@@ -702,41 +704,17 @@ impl Session {
         }
         if let Some(rules) = rules {
             let is_given: Vec<bool> = draft.sources.iter().map(Option::is_some).collect();
-            self.compute_copied(rules, &draft.def.columns, &mut row, &is_given, storing, number)?;
+            self.compute_missing(rules, &draft.def.columns, &mut row, &is_given, storing, number)?;
             for (at, program) in rules.generated() {
                 let column = &draft.def.columns[*at];
                 if column.is_hidden() && draft.sources[*at].is_none() {
-                    row[*at] = self.computed_value(program, column, &row, storing, number)?;
+                    let strict = Storing { fits_virtual: false, ..*storing };
+                    row[*at] = self.computed_value(program, column, &row, &strict, number)?;
                 }
             }
             rules.check(&&row[..], &self.context)?;
         }
         Ok(row)
-    }
-
-    /// As `compute_missing`. VIRTUAL columns take what fits of their values: MySQL does not evaluate them here.
-    fn compute_copied(
-        &mut self,
-        rules: &RowRules,
-        columns: &[ColumnDef],
-        row: &mut [Value],
-        is_given: &[bool],
-        storing: &Storing,
-        number: u64,
-    ) -> Result<(), SqlError> {
-        let is_virtual = |at: usize| columns[at].generated.as_ref().is_some_and(|from| !from.stored);
-        if !rules.generated().iter().any(|(at, _)| is_virtual(*at)) {
-            return self.compute_missing(rules, columns, row, is_given, storing, number);
-        }
-        let strict = rules.generated().iter().any(|(at, _)| !is_virtual(*at));
-        let convert = ConvertContext { strict, ..storing.convert };
-        let warnings = self.conditions.len();
-        self.set_storing(strict);
-        let computed =
-            self.compute_missing(rules, columns, row, is_given, &Storing { convert, ..*storing }, number);
-        self.set_storing(true);
-        self.conditions.truncate(warnings);
-        computed
     }
 
     /// What rows that are there already get in a new column.

@@ -6,9 +6,7 @@ use avocet_base::TableId;
 use avocet_engine::{TableHandle, Txn};
 use avocet_point::rules_of;
 use avocet_sql::bind::{Clause, TableBinder, unsupported};
-use avocet_sql::kept;
 use avocet_sql::kept::allowed::Place;
-use avocet_sql::kept::partitions;
 use avocet_sql::parse::ast::{Expr, TypeSpec};
 use avocet_sql::parse::statement::{ColumnSpec, CreateTable, DefaultSpec};
 use avocet_sql::plan::{BoundQuery, ColumnId, ColumnInfo, QueryBody};
@@ -22,8 +20,8 @@ use avocet_types::names;
 use avocet_types::schema::{ColumnDef, DefaultValue, TableDef};
 use avocet_types::{Collation, Datum, Decimal, IntWidth, LobSize, Members, RealFormat, SqlType, Value};
 
-use super::row_size::{self, MAX_ROW_BYTES};
-use super::{check_name, checks, generated, indexes, kept_keys};
+use super::row_size::MAX_ROW_BYTES;
+use super::{check_name, finished, indexes};
 use crate::analytics::RunningQuery;
 use crate::collect::{Collected, for_each_row};
 use crate::run::Text;
@@ -36,7 +34,6 @@ const MOST_DIGITS_OF_REAL: u64 = 255;
 const MOST_DECIMALS: u64 = 30;
 
 /// MySQL's limits.
-const MAX_COLUMNS: usize = 4096;
 const MAX_FSP: u64 = 6;
 /// Of a FLOAT or DOUBLE that an expression gives and that has a fixed number of digits after the point.
 const DIGITS_OF_FLOAT: u8 = 12;
@@ -270,7 +267,7 @@ impl Session {
         if let Some(by) = &create.partitions {
             self.partition(&mut def, by, text)?;
         }
-        check(&def)?;
+        finished::check(&def)?;
         self.check_comments(&mut def)?;
         self.warn_of_duplicate_indexes(&def);
         Ok(def)
@@ -511,11 +508,8 @@ fn push_column(def: &mut TableDef, column: ColumnDef) -> Result<(), SqlError> {
     if def.column(&column.name).is_some() {
         return Err(ErrorCode::DUP_FIELDNAME.with(&[&column.name]));
     }
-    if def.columns.len() == MAX_COLUMNS {
-        return Err(SqlError { errno: 1117, sqlstate: *b"HY000", message: "Too many columns".into() });
-    }
     def.columns.push(column);
-    Ok(())
+    finished::check_number_of_columns(def)
 }
 
 fn no_columns() -> TableDef {
@@ -778,25 +772,4 @@ fn decimal(spec: &TypeSpec, column: &str) -> Result<SqlType, SqlError> {
         return Err(ErrorCode::M_BIGGER_THAN_D.with(&[&column]));
     }
     Ok(SqlType::Decimal { precision: precision as u8, scale: scale as u8, unsigned: spec.unsigned })
-}
-
-/// What must hold of a table's columns together.
-pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
-    if let Some(column) = def.columns.iter().find(|c| c.nullable && c.auto_increment) {
-        return Err(ErrorCode::WRONG_FIELD_SPEC.with(&[&column.name]));
-    }
-    if def.own_columns().iter().all(|column| column.invisible) {
-        return Err(ErrorCode::TABLE_MUST_HAVE_A_VISIBLE_COLUMN.with(&[]));
-    }
-    kept::check_columns(def)?;
-    indexes::check_visible(def)?;
-    generated::check(def)?;
-    checks::check_referential_actions(def)?;
-    partitions::check(def)?;
-    kept_keys::check(def)?;
-    // What is wrong with functions' arguments and collations is found now, not when rows are written.
-    if def.has_rules() {
-        kept::compile(def)?;
-    }
-    row_size::check(def)
 }

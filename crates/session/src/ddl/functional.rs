@@ -6,7 +6,9 @@ use avocet_sql::kept::allowed::Place;
 use avocet_sql::parse::ast::{Expr, ExprKind};
 use avocet_types::SqlType;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::schema::{ColumnDef, GeneratedDef, IndexPart, TableDef};
+use avocet_types::schema::{ColumnDef, GeneratedDef, IndexDef, IndexPart, TableDef};
+
+use super::indexes;
 
 /// The canonical text of an expression.
 pub(super) type Texts<'t> = &'t dyn Fn(&Expr) -> String;
@@ -71,13 +73,21 @@ fn check_type(ty: &SqlType, text: &str) -> Result<(), SqlError> {
 }
 
 /// Gives hidden columns the types that their expressions have now: of other columns, or under another collation. Those that an
-/// index cannot have any more leave a column as it is, and values that do not fit are refused.
+/// index cannot have any more, or that make its keys too long, leave a column as it is, and values that do not fit are refused.
 pub(super) fn retype(def: &mut TableDef) -> Result<(), SqlError> {
     for at in def.own_columns().len()..def.columns.len() {
         let Some(generated) = &def.columns[at].generated else { continue };
         let (ty, nullable) = kept::type_of(&generated.expr, def)?;
-        if check_type(&ty, &generated.expr).is_ok() {
-            (def.columns[at].ty, def.columns[at].nullable) = (ty, nullable);
+        if check_type(&ty, &generated.expr).is_err() {
+            continue;
+        }
+        let before = std::mem::replace(&mut def.columns[at].ty, ty);
+        let is_too_long = |index: &IndexDef| {
+            index.parts.iter().any(|part| part.column == at) && indexes::is_too_long(def, &index.parts)
+        };
+        match def.indexes.iter().any(is_too_long) {
+            true => def.columns[at].ty = before,
+            false => def.columns[at].nullable = nullable,
         }
     }
     Ok(())

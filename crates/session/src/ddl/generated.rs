@@ -25,7 +25,7 @@ impl Session {
 
 /// What keys may not do with generated columns.
 pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
-    let is_virtual = |column: usize| def.columns[column].generated.as_ref().is_some_and(|from| !from.stored);
+    let is_virtual = |column: usize| def.columns[column].is_virtual();
     let primary = def.indexes.iter().filter(|index| index.kind == IndexKind::Primary);
     if primary.flat_map(|index| &index.parts).any(|part| is_virtual(part.column)) {
         let what = "Defining a virtual generated column as primary key";
@@ -76,8 +76,7 @@ fn check_bases(def: &TableDef, key: &ForeignKeyDef) -> Result<(), SqlError> {
 
 /// Error 3106 for a column that would be stored and is not, or the other way round. VIRTUAL columns count as not stored.
 pub(super) fn check_change(before: &ColumnDef, after: &ColumnDef) -> Result<(), SqlError> {
-    let is_virtual = |column: &ColumnDef| column.generated.as_ref().is_some_and(|from| !from.stored);
-    match is_virtual(before) == is_virtual(after) {
+    match before.is_virtual() == after.is_virtual() {
         true => Ok(()),
         false => {
             Err(ErrorCode::UNSUPPORTED_ACTION_ON_GENERATED_COLUMN.with(&[&"Changing the STORED status"]))

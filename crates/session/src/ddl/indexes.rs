@@ -52,12 +52,6 @@ pub(super) fn drop_superfluous(def: &mut TableDef) -> Vec<String> {
 pub(super) fn of_attributes(def: &mut TableDef, spec: &ColumnSpec) -> Result<(), SqlError> {
     let Some(column) = def.column(&spec.name.name) else { return Ok(()) };
     let part = IndexPart { column, descending: false, prefix_len: None };
-    if (spec.primary_key || spec.unique) && def.columns[column].ty.is_geometry() {
-        return Err(ErrorCode::INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX.with(&[]));
-    }
-    if spec.primary_key || spec.unique {
-        check_whole(&def.columns[column])?;
-    }
     if spec.primary_key {
         push(def, IndexKind::Primary, None, vec![part])?;
     }
@@ -142,33 +136,93 @@ fn index_part(
 ) -> Result<IndexPart, SqlError> {
     let column = def.column(&name.name);
     let column = column.ok_or_else(|| ErrorCode::KEY_COLUMN_DOES_NOT_EXIST.with(&[&name.name]))?;
-    let ty = &def.columns[column].ty;
-    if *ty == SqlType::Json {
-        return Err(ErrorCode::JSON_USED_AS_KEY.with(&[&def.columns[column].name]));
+    if prefix_len == Some(0) {
+        let message = format!("Key part '{}' length cannot be 0", name.name);
+        return Err(SqlError { errno: 1391, sqlstate: *b"HY000", message });
     }
-    if ty.is_geometry() {
-        return Err(match prefix_len {
-            Some(_) => ErrorCode::WRONG_SUB_KEY.with(&[]),
-            None => ErrorCode::INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX.with(&[]),
-        });
-    }
-    let lob = matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. });
-    let len = ty.declared_len();
-    let prefix_len = match prefix_len {
-        None if lob => return Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&def.columns[column].name])),
-        None => None,
-        Some(0) => {
-            let message = format!("Key part '{}' length cannot be 0", name.name);
-            return Err(SqlError { errno: 1391, sqlstate: *b"HY000", message });
-        }
-        Some(_) if len.is_none() => return Err(ErrorCode::WRONG_SUB_KEY.with(&[])),
-        Some(prefix) if len.is_some_and(|len| u64::from(prefix) > len) => {
-            return Err(ErrorCode::WRONG_SUB_KEY.with(&[]));
-        }
-        Some(prefix) if len == Some(u64::from(prefix)) && !lob => None,
-        Some(prefix) => Some(prefix),
-    };
+    check_part(&def.columns[column], prefix_len)?;
+    let prefix_len = prefix_len.filter(|len| !is_all_of(*len, &def.columns[column].ty));
     Ok(IndexPart { column, descending, prefix_len })
+}
+
+/// Whether a column can be a part of an index, with so many of its characters or bytes.
+fn check_part(column: &ColumnDef, prefix_len: Option<u32>) -> Result<(), SqlError> {
+    let (name, ty) = (&column.name, &column.ty);
+    let fits = |len: u32| ty.declared_len().is_some_and(|most| u64::from(len) <= most);
+    match (ty, prefix_len) {
+        (SqlType::Json, _) => Err(ErrorCode::JSON_USED_AS_KEY.with(&[name])),
+        (SqlType::Text { .. } | SqlType::Blob { .. }, None) => {
+            Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[name]))
+        }
+        (_, Some(len)) if !fits(len) => Err(ErrorCode::WRONG_SUB_KEY.with(&[])),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a prefix of so many characters or bytes is all that a value of the type has. Of TEXT and BLOB it never is.
+fn is_all_of(prefix_len: u32, ty: &SqlType) -> bool {
+    !is_large(ty) && ty.declared_len() == Some(prefix_len.into())
+}
+
+fn is_large(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. })
+}
+
+/// Takes off prefixes that the columns' types have no use for: they have none, or no more characters than the prefix. The part is
+/// the whole column then, as MySQL's `prepare_fields_and_keys` has it.
+pub(super) fn fit_prefixes(def: &mut TableDef) {
+    let TableDef { columns, indexes, .. } = def;
+    for part in indexes.iter_mut().flat_map(|index| &mut index.parts) {
+        let ty = &columns[part.column].ty;
+        // MySQL refuses the prefix of a geometry, and not the geometry.
+        if ty.is_geometry() {
+            continue;
+        }
+        let is_shorter = |len: u32| match ty.declared_len() {
+            Some(most) if is_large(ty) => u64::from(len) <= most,
+            Some(most) => u64::from(len) < most,
+            None => false,
+        };
+        part.prefix_len = part.prefix_len.filter(|len| is_shorter(*len));
+    }
+}
+
+/// Whether every index can be on its columns, whichever statement gave them their types.
+pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
+    def.indexes.iter().try_for_each(|index| check_parts(def, index.kind, &index.parts))
+}
+
+fn check_parts(def: &TableDef, kind: IndexKind, parts: &[IndexPart]) -> Result<(), SqlError> {
+    for part in parts {
+        let column = &def.columns[part.column];
+        check_part(column, part.prefix_len)?;
+        if column.ty.is_geometry() {
+            return Err(without_entries(kind, parts));
+        }
+    }
+    match is_too_long(def, parts) {
+        true => Err(ErrorCode::TOO_LONG_KEY.with(&[&MAX_KEY_BYTES])),
+        false => Ok(()),
+    }
+}
+
+/// Why an index cannot be on a geometry: no order has geometries in it. One that is not unique is a SPATIAL key to MySQL.
+fn without_entries(kind: IndexKind, parts: &[IndexPart]) -> SqlError {
+    match kind {
+        IndexKind::Primary | IndexKind::Unique => {
+            ErrorCode::INDEX_TYPE_NOT_SUPPORTED_FOR_SPATIAL_INDEX.with(&[])
+        }
+        IndexKind::Secondary if parts.len() > 1 => ErrorCode::TOO_MANY_KEY_PARTS.with(&[&1]),
+        IndexKind::Secondary => {
+            let what = "spatial/fulltext/hash index";
+            ErrorCode::WRONG_USAGE.with(&[&what, &"explicit index order"])
+        }
+    }
+}
+
+/// Whether keys of these parts may have more bytes than MySQL takes.
+pub(super) fn is_too_long(def: &TableDef, parts: &[IndexPart]) -> bool {
+    parts.iter().map(|part| part.max_bytes(&def.columns[part.column].ty)).sum::<u64>() > MAX_KEY_BYTES
 }
 
 pub(super) fn push(
@@ -200,10 +254,7 @@ pub(super) fn push(
     if is_taken(def, &name) {
         return Err(ErrorCode::DUP_KEYNAME.with(&[&name]));
     }
-    let bytes: u64 = parts.iter().map(|part| part.max_bytes(&def.columns[part.column].ty)).sum();
-    if bytes > MAX_KEY_BYTES {
-        return Err(ErrorCode::TOO_LONG_KEY.with(&[&MAX_KEY_BYTES]));
-    }
+    check_parts(def, kind, &parts)?;
     if kind == IndexKind::Primary {
         for part in &parts {
             def.columns[part.column].nullable = false;
@@ -228,27 +279,6 @@ pub(super) fn check_written_null(def: &TableDef, written_null: &[String]) -> Res
     match def.primary_key().is_some_and(|key| key.parts.iter().any(is_null)) {
         true => Err(ErrorCode::PRIMARY_CANT_HAVE_NULL.with(&[])),
         false => Ok(()),
-    }
-}
-
-/// 1170 and 3152 for a column of indexes that comes to be of a type which they take by a beginning alone, or not at all.
-pub(super) fn check_whole_parts(def: &TableDef, at: usize, to: &ColumnDef) -> Result<(), SqlError> {
-    let mut parts = def.indexes.iter().flat_map(|index| &index.parts).filter(|part| part.column == at);
-    match to.ty {
-        SqlType::Json if parts.next().is_some() => check_whole(to),
-        _ if parts.any(|part| part.prefix_len.is_none()) => check_whole(to),
-        _ => Ok(()),
-    }
-}
-
-/// 1170 and 3152 for a column that no key takes as a whole.
-fn check_whole(column: &ColumnDef) -> Result<(), SqlError> {
-    match column.ty {
-        SqlType::Json => Err(ErrorCode::JSON_USED_AS_KEY.with(&[&column.name])),
-        SqlType::Text { .. } | SqlType::Blob { .. } => {
-            Err(ErrorCode::BLOB_KEY_WITHOUT_LENGTH.with(&[&column.name]))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use avocet_point::{is_of_row, not_for_generated, unstated_default};
 use avocet_sql::parse::ast::{Expr, ExprKind};
-use avocet_types::convert::StoreError;
+use avocet_types::convert::{ConvertContext, StoreError};
 use avocet_types::error::{ErrorCode, SqlError, error_of_column, store_error};
 use avocet_types::expr::RowProgram;
 use avocet_types::rules::evaluate;
@@ -107,12 +107,35 @@ impl Session {
         storing: &Storing,
         number: u64,
     ) -> Result<Value, SqlError> {
+        if storing.fits_virtual && column.is_virtual() {
+            return self.fitting_value(program, column, row, storing, number);
+        }
         let value = evaluate(program, column, &row, &self.context, number)?.into_owned();
         if value.is_null() && !column.nullable && storing.refuses_null {
             return Err(store_error(&StoreError::null_in(&column.ty), &column.name, number));
         }
         let stored = self.store(value, program.ty(), column, storing, number);
         stored.map_err(|error| error_of_column(error, column.functional_index(), number))
+    }
+
+    /// What fits of a value, of which nothing is said. An index on an expression needs all of it.
+    fn fitting_value(
+        &mut self,
+        program: &RowProgram,
+        column: &ColumnDef,
+        row: &[Value],
+        storing: &Storing,
+        number: u64,
+    ) -> Result<Value, SqlError> {
+        let strict = storing.convert.strict && column.is_hidden();
+        let convert = ConvertContext { strict, ..storing.convert };
+        let lenient = Storing { convert, fits_virtual: false, ..*storing };
+        let warnings = self.conditions.len();
+        self.set_storing(false);
+        let value = self.computed_value(program, column, row, &lenient, number);
+        self.set_storing(true);
+        self.conditions.truncate(warnings);
+        value
     }
 
     /// A default that is an expression, over what is there of the row; `None` for others.

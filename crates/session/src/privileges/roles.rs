@@ -9,7 +9,7 @@ use avocet_engine::{AccountChange, AccountId, Catalog, Privileges, UserDef};
 use avocet_sql::parse::statement::{RevokeHow, RoleSet, UserName};
 use avocet_types::error::{ErrorCode, SqlError};
 
-use crate::accounts::named;
+use crate::accounts::{check_lengths, twice_or};
 use crate::role_names::quoted;
 use crate::state::Session;
 
@@ -127,14 +127,22 @@ impl Session {
 
     pub(crate) fn create_roles(&mut self, roles: &[UserName], if_not_exists: bool) -> Result<(), SqlError> {
         let roles = self.account_ids(roles);
+        for role in &roles {
+            if role.0.is_empty() {
+                return Err(ErrorCode::CANNOT_USER.with(&[&"CREATE ROLE", &"anonymous user"]));
+            }
+            check_lengths(role)?;
+        }
         let mut existing = Vec::new();
         self.change_accounts(|catalog| {
-            existing = named(catalog, &roles, true);
+            existing = twice_or(true, catalog, &roles);
             if !existing.is_empty() && !if_not_exists {
                 return Err(ErrorCode::CANNOT_USER.with(&[&"CREATE ROLE", &existing.join(",")]));
             }
-            let new = roles.iter().filter(|(name, host)| catalog.user(name, host).is_none());
+            let new: BTreeSet<_> =
+                roles.iter().filter(|(name, host)| catalog.user(name, host).is_none()).collect();
             Ok(new
+                .into_iter()
                 .map(|(name, host)| {
                     let mut role = UserDef { locked: true, ..UserDef::new(name, host) };
                     role.password.expired = true;

@@ -168,8 +168,7 @@ pub(super) fn indexes_of(table: &TableDef) -> Vec<&IndexDef> {
         IndexKind::Secondary => 3,
     };
     let mut indexes: Vec<&IndexDef> = table.indexes.iter().collect();
-    let is_virtual =
-        |column: usize| table.columns[column].generated.as_ref().is_some_and(|from| !from.stored);
+    let is_virtual = |column: usize| table.columns[column].is_virtual();
     let has_virtual = |index: &IndexDef| index.parts.iter().any(|part| is_virtual(part.column));
     indexes.sort_by_key(|index| (rank(index), has_virtual(index)));
     indexes

@@ -432,6 +432,24 @@ fn what_sessions_keep_counts() {
     client.check("DEALLOCATE PREPARE p0", "ok 0");
     client.runtime.block_on(client.session.reset());
     assert_eq!(clients(&client), 0);
+    // Statements of no more bytes are not counted themselves.
+    let named = |n: usize| format!("s{n}{}", "x".repeat(8_000));
+    client.check("BEGIN", "ok 0");
+    let answer = (0..100_000).find_map(|n| {
+        let answer = client.run(&format!("SAVEPOINT {}", named(n)));
+        Some(answer).filter(|answer| answer.contains("ERROR"))
+    });
+    let answer = answer.expect("there is an end");
+    assert!(answer.starts_with("ERROR 1041: Out of memory") && answer.contains("savepoints"), "{answer}");
+    let most = clients(&client);
+    assert!(most > 8 << 20, "{most}");
+    // In the place of the first, which is the last one then.
+    client.check(&format!("SAVEPOINT {}", named(0)), "ok 0");
+    assert_eq!(clients(&client), most);
+    client.check(&format!("ROLLBACK TO {}", named(1)), "ok 0");
+    assert_eq!(clients(&client), 0);
+    assert!(client.run(&format!("ROLLBACK TO {}", named(0))).starts_with("ERROR 1305"));
+    client.check("ROLLBACK", "ok 0");
     // One that is too large to be planned fails before it is, and another one runs.
     let list = |len: usize| format!("SELECT 1 IN (0{})", ",2".repeat(len));
     let answer = client.run(&list(200_000));

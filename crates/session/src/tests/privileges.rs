@@ -188,3 +188,20 @@ fn who_holds_system_user_is_not_killed_by_others() {
     root.run("REVOKE SYSTEM_USER ON *.* FROM admin");
     admin.check("KILL 1008", &denied(1008));
 }
+
+#[test]
+fn no_account_is_made_without_a_name() {
+    super::check(&[
+        (
+            "CREATE USER ''@localhost",
+            "ERROR 1235: This version of Avocet doesn't yet support 'anonymous accounts'",
+        ),
+        ("CREATE USER u, ''", "ERROR 1235: This version of Avocet doesn't yet support 'anonymous accounts'"),
+        ("CREATE USER u", "ok 0"),
+        (
+            "RENAME USER u TO ''",
+            "ERROR 1235: This version of Avocet doesn't yet support 'anonymous accounts'",
+        ),
+        ("DROP USER ''@localhost", "ERROR 1396: Operation DROP USER failed for ''@'localhost'"),
+    ]);
+}

@@ -14,7 +14,7 @@ mod conditions;
 use avocet_types::collation::Charset;
 use avocet_types::convert::{ConvertContext, store_column};
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::{EvalContext, RowProgram, SqlMode};
+use avocet_types::expr::{EvalContext, RowProgram, SqlMode, recode};
 use avocet_types::key::KeyLayout;
 use avocet_types::names;
 use avocet_types::schema::IndexPart;
@@ -321,14 +321,7 @@ impl Bound {
 /// # Errors
 /// The text comes from damaged bytes, or from a release that knows more.
 pub fn read(text: &str) -> Result<Partitioning, SqlError> {
-    let spec = parse_partition_by(text.as_bytes(), SqlMode::DEFAULT).map_err(|error| {
-        let why = match error {
-            ParseError::Refused(error) => return *error,
-            other => format!("{other:?}"),
-        };
-        ErrorCode::UNKNOWN_ERROR.because(format!("the partitioning {text} does not parse: {why}"))
-    })?;
-    let source = Source { text: text.as_bytes(), charset: Charset::Utf8mb4 };
+    let (spec, source) = (parsed(text)?, source_of(text));
     let slice = |expr: &Expr| expr.span.text(source.text).into_owned();
     let bound = |values: &PartitionValues| match values {
         PartitionValues::None => Bound::None,
@@ -342,6 +335,25 @@ pub fn read(text: &str) -> Result<Partitioning, SqlError> {
     };
     let part = |spec: &PartitionSpec| Part { bound: bound(&spec.values), ..part_of(spec) };
     Ok(Partitioning { parts: spec.parts.iter().map(part).collect(), ..head_of(&spec, source) })
+}
+
+fn parsed(text: &str) -> Result<PartitionBy, SqlError> {
+    parse_partition_by(text.as_bytes(), SqlMode::DEFAULT).map_err(|error| {
+        let why = match error {
+            ParseError::Refused(error) => return *error,
+            other => format!("{other:?}"),
+        };
+        ErrorCode::UNKNOWN_ERROR.because(format!("the partitioning {text} does not parse: {why}"))
+    })
+}
+
+fn source_of(text: &str) -> Source<'_> {
+    Source { text: text.as_bytes(), charset: Charset::Utf8mb4 }
+}
+
+/// Values that were of the types of their columns may not be of those that the columns have come to.
+fn check_kept_values(text: &str, partitioning: &Partitioning, table: &TableDef) -> Result<(), SqlError> {
+    resolve_parts(partitioning, &parsed(text)?.parts, table, source_of(text)).map(drop)
 }
 
 /// Where expressions come from.
@@ -481,6 +493,9 @@ fn literal(
         }
         _ => return Err(wrong()),
     };
+    if let Datum::Str(_) = value {
+        recode(value, &type_of(expr, source)?, &column.ty)?;
+    }
     converted(&text, column).map_err(|_| wrong())?;
     Ok(text)
 }

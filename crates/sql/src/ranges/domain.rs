@@ -29,6 +29,9 @@ pub enum Fit<'a> {
 /// Whether values of `value` can be looked up among those of `column`, the comparison being made in class `met`.
 pub fn comparable(column: &SqlType, met: &SqlType, value: &SqlType) -> bool {
     use ValueClass as C;
+    if !has_places(column) {
+        return false;
+    }
     if *value == SqlType::Null {
         return true;
     }
@@ -41,6 +44,12 @@ pub fn comparable(column: &SqlType, met: &SqlType, value: &SqlType) -> bool {
         (C::Int | C::Decimal, C::Decimal | C::Double) | (C::Date, C::DateTime) => true,
         (a, b) => a == b,
     }
+}
+
+/// Whether values have places among those of a column. Documents and geometries have none: no index is on them, though one may
+/// be found in a data directory of a release that made some.
+fn has_places(column: &SqlType) -> bool {
+    !matches!(column, SqlType::Null | SqlType::Json | SqlType::Geometry { .. })
 }
 
 /// Finds a value's place among those of a column.
@@ -182,7 +191,7 @@ fn fit_float<'a>(value: f64) -> Fit<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use avocet_types::IntWidth;
+    use avocet_types::{Collation, IntWidth, LobSize, Members, RealFormat};
 
     fn shown(value: Datum<'_>, column: &SqlType) -> String {
         match fit(value, column) {
@@ -190,6 +199,43 @@ mod tests {
             Fit::Between(v) => format!("> {v:?}"),
             Fit::Among(low, high) => format!("{low:?}..{high:?}"),
             other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_value_of_a_comparable_column_has_a_place_in_it() {
+        let members = Members::new(vec!["a".into(), "b".into()], Collation::DEFAULT).expect("two members");
+        let (collation, len) = (Collation::DEFAULT, 3);
+        let (text, bytes) = (Datum::str("a"), Datum::bytes(b"a"));
+        let real = RealFormat { unsigned: false, digits: None };
+        let decimal = SqlType::Decimal { precision: 4, scale: 2, unsigned: false };
+        let columns = [
+            (SqlType::Bool, Datum::Int(1)),
+            (SqlType::BIGINT, Datum::Int(1)),
+            (SqlType::BIGINT_UNSIGNED, Datum::UInt(1)),
+            (SqlType::Year, Datum::Int(2000)),
+            (SqlType::Bit { len: 3 }, Datum::UInt(1)),
+            (SqlType::Enum(members), Datum::UInt(1)),
+            (SqlType::Set(members), Datum::UInt(1)),
+            (decimal, Datum::Decimal(Decimal::new(150, 2))),
+            (SqlType::Float(real), Datum::Float(1.5)),
+            (SqlType::Double(real), Datum::Double(1.5)),
+            (SqlType::Char { len, collation }, text.clone()),
+            (SqlType::VarChar { len, collation }, text.clone()),
+            (SqlType::Text { size: LobSize::Normal, collation }, text),
+            (SqlType::Binary { len }, bytes.clone()),
+            (SqlType::VarBinary { len }, bytes.clone()),
+            (SqlType::Blob { size: LobSize::Normal }, bytes.clone()),
+            (SqlType::Date, Datum::Date(1)),
+            (SqlType::DateTime { fsp: 0 }, Datum::DateTime(1)),
+            (SqlType::Timestamp { fsp: 0 }, Datum::DateTime(1)),
+            (SqlType::Time { fsp: 0 }, Datum::Time(1)),
+            (SqlType::Json, bytes.clone()),
+            (SqlType::GEOMETRY, bytes),
+        ];
+        for (column, value) in columns {
+            let has_place = matches!(fit(value, &column), Fit::Exact(_));
+            assert_eq!(comparable(&column, &column, &column), has_place, "{column:?}");
         }
     }
 

@@ -115,7 +115,7 @@ fn rounded<'a>(at: i64, to: &SqlType, ctx: &EvalContext) -> EvalResult<Datum<'a>
 }
 
 /// A constant text in another character set; error 3854 if that has not all of its characters.
-pub(crate) fn recode<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> EvalResult<Datum<'a>> {
+pub fn recode<'a>(value: Datum<'a>, from: &SqlType, to: &SqlType) -> EvalResult<Datum<'a>> {
     let (Datum::Str(text), Some(source), Some(target)) = (&value, from.charset(), to.charset()) else {
         return Ok(value);
     };

@@ -77,7 +77,7 @@ pub async fn sign_in<F: SessionFactory>(
     });
     match opened {
         Ok((mut signed_in, info, session)) => {
-            wire.max_packet = shared.options.max_allowed_packet;
+            wire.max_packet = session.max_allowed_packet();
             wire.count(shared.memory.as_ref());
             signed_in.upstream.wire.count(shared.memory.as_ref());
             registration.signed_in(&signed_in.user, &info.account, signed_in.database.as_deref());
@@ -182,6 +182,7 @@ impl<F: SessionFactory> Connection<F> {
         self.info.account.user.clone_from(&user);
         self.info.collation = collation.unwrap_or(self.info.collation);
         self.session = self.shared.factory.open_behind_front(self.info.clone())?;
+        self.wire.max_packet = self.session.max_allowed_packet();
         self.registration.signed_in(&user, &self.info.account, None);
         behind.user = user;
         self.wire.out.packet(&ok);

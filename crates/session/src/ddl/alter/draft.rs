@@ -3,13 +3,13 @@
 use avocet_engine::TableHandle;
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{AlterAction, ColumnPosition, TableOptions};
+use avocet_types::Collation;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::RowProgram;
 use avocet_types::names;
 use avocet_types::schema::{ColumnDef, IndexDef, TableDef};
-use avocet_types::{Collation, Members, SqlType};
+use avocet_types::stored::keeps_values;
 
-use super::super::columns::member_error;
 use super::super::{check_name, check_options, functional, indexes};
 use super::named;
 use crate::settings::collation_of;
@@ -106,6 +106,16 @@ impl Draft {
         let is_new = |index: &IndexDef| table.def.indexes.iter().all(|known| known.id != index.id);
         let nothing_else = !self.copies && !self.verifies && self.added_keys.is_empty();
         nothing_else && table.row_count() >= LARGE && self.def.indexes.iter().any(is_new)
+    }
+
+    /// Whether values are computed that are kept, or converted: then MySQL copies the rows as well, and evaluates all columns.
+    pub fn computes_anew(&self, old: &TableDef) -> bool {
+        let column = |(column, source): (&ColumnDef, &Option<usize>)| match source {
+            _ if column.is_virtual() => false,
+            None => column.is_computed(),
+            Some(at) => !keeps_values(&old.columns[*at].ty, &column.ty),
+        };
+        self.def.columns.iter().zip(&self.sources).any(column)
     }
 
     /// Whether the statement drops a column.
@@ -302,31 +312,6 @@ impl Draft {
         Ok(())
     }
 
-    /// CONVERT TO: all columns of characters, and the table's default.
-    pub fn convert_charset(
-        &mut self,
-        charset: &str,
-        collation: Option<&str>,
-        utf8mb4: Collation,
-    ) -> Result<(), SqlError> {
-        let Some(to) = collation_of(Some(charset), collation, utf8mb4)? else { return Ok(()) };
-        self.copies = true;
-        self.converts = true;
-        self.def.default_collation = to;
-        // What hidden ones become follows from the others.
-        for column in self.def.columns.iter_mut().filter(|column| !column.is_hidden()) {
-            column.ty = match column.ty {
-                SqlType::Enum(members) => SqlType::Enum(under_collation(members, to, &column.name, "ENUM")?),
-                SqlType::Set(members) => SqlType::Set(under_collation(members, to, &column.name, "SET")?),
-                SqlType::Char { len, .. } => SqlType::Char { len, collation: to },
-                SqlType::VarChar { len, .. } => SqlType::VarChar { len, collation: to },
-                SqlType::Text { size, .. } => SqlType::Text { size, collation: to },
-                ty => ty,
-            };
-        }
-        Ok(())
-    }
-
     pub fn options(&mut self, options: &TableOptions, utf8mb4: Collation) -> Result<(), SqlError> {
         check_options(options)?;
         self.auto_increment = options.auto_increment.or(self.auto_increment);
@@ -344,9 +329,4 @@ impl Draft {
         }
         Ok(())
     }
-}
-
-/// The same members in another character set.
-fn under_collation(members: Members, to: Collation, column: &str, kind: &str) -> Result<Members, SqlError> {
-    members.with_collation(to).map_err(|error| member_error(error, column, kind))
 }

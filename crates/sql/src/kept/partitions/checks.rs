@@ -7,7 +7,7 @@ use avocet_types::expr::Function as SqlFunction;
 use avocet_types::names;
 use avocet_types::{IndexKind, SqlType, TableDef};
 
-use super::{Bound, Function, MOST_COLUMNS, MOST_PARTITIONS, Part, Partitioning, keys_of};
+use super::{Bound, Function, MOST_COLUMNS, MOST_PARTITIONS, Part, Partitioning, check_kept_values, keys_of};
 use crate::bind::unsupported;
 use crate::kept::rules::bind_expr;
 use crate::parse::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
@@ -202,6 +202,7 @@ pub fn check(table: &TableDef) -> Result<(), SqlError> {
     if let Some(sub) = &partitioning.sub {
         check_function(&sub.function, table)?;
     }
+    check_kept_values(text, &partitioning, table)?;
     match partitioning.function.method {
         PartitionMethod::Range => check_ranges(&partitioning, table)?,
         PartitionMethod::List => check_lists(&partitioning, table)?,
