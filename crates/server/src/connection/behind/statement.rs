@@ -57,13 +57,12 @@ impl<F: SessionFactory> Connection<F> {
     /// The shape of a statement, and whether it has a digest, which is read then. `None` if its text is not in the client's
     /// character set.
     fn shape_of(&self, behind: &mut Behind, job: &Job) -> Option<(Arc<Shape>, bool)> {
-        let mode = self.session.sql_mode();
         match job {
             Job::Query(packet) => {
                 let text = self.text_of(packet.clone())?;
-                Some(behind.front.shapes.of(&text, mode, &mut behind.digest))
+                Some(behind.front.shapes.of(&text, self.session.sql_mode(), &mut behind.digest))
             }
-            Job::Execute(_, id) => behind.shape_of_prepared(*id, mode),
+            Job::Execute(_, id) => behind.shape_of_prepared(*id, self.session.sql_mode()),
         }
     }
 
@@ -187,6 +186,11 @@ impl<F: SessionFactory> Connection<F> {
         has_key: bool,
         began: Instant,
     ) -> Result<Next, WireError> {
+        if let Job::Execute(_, id) = &job
+            && let Some(why) = behind.why_means_other(*id)
+        {
+            return self.pass_plainly(behind, job, shape, why, began).await;
+        }
         let Some(explained) = self.explained(behind, &job) else {
             return self.pass_plainly(behind, job, shape, "it cannot be explained", began).await;
         };
