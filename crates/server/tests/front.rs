@@ -245,6 +245,31 @@ fn a_statement_is_read_in_the_character_set_of_its_prepare() {
 }
 
 #[test]
+fn a_session_here_encrypts_as_the_sources_does() {
+    let pair = Pair::start();
+    let mut conn = pair.connect();
+    conn.query_drop("SET block_encryption_mode = 'aes-256-cbc'").expect("it is set");
+    const SQL: &str = "SELECT HEX(AES_ENCRYPT(id, 'key', '0123456789abcdef')) FROM place WHERE id = 1";
+    let there = one(&mut conn, SQL);
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    assert_eq!(one(&mut conn, SQL), there);
+    conn.query_drop("SET block_encryption_mode = DEFAULT").expect("it is set");
+    assert_ne!(one(&mut conn, SQL), there);
+}
+
+#[test]
+fn a_session_here_has_the_sources_largest_packet() {
+    let pair = Pair::start();
+    pair._source.run(&["SET GLOBAL max_allowed_packet = 1024"]);
+    let mut conn = pair.connect();
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    let length = "SELECT COALESCE(LENGTH(REPEAT(name, 1000)), name) FROM place WHERE id = 1";
+    assert_eq!(one(&mut conn, length), "here");
+    conn.query_drop("SET SESSION max_allowed_packet = 4096").expect_err("a session keeps it");
+}
+
+#[test]
 fn another_user_has_a_session_of_their_own() {
     let pair = Pair::start();
     let mut conn = pair.connect();

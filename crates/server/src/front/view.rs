@@ -34,6 +34,9 @@ const SETTINGS: &[(&str, bool)] = &[
     ("max_error_count", true),
     ("sql_auto_is_null", true),
     ("sql_big_selects", true),
+    ("block_encryption_mode", false),
+    ("max_allowed_packet", true),
+    ("sql_notes", true),
 ];
 
 /// Those of them by which a statement's text, names and literals are resolved: once, when it is prepared.
@@ -52,6 +55,8 @@ const OF_MARIADB: &[(&str, &str)] = &[
     // What it decides about (introducers, CONVERT … USING) is the source's.
     ("default_collation_for_utf8mb4", "'utf8mb4_0900_ai_ci'"),
     ("cte_max_recursion_depth", "@@session.max_recursive_iterations"),
+    // A session has it from 11.2 on, and AES_ENCRYPT and AES_DECRYPT are the source's.
+    ("block_encryption_mode", "'aes-128-ecb'"),
     // In seconds there, in milliseconds here; no time at all means no limit.
     ("max_execution_time", "CAST(CEIL(@@session.max_statement_time * 1000) AS UNSIGNED)"),
 ];
@@ -320,7 +325,7 @@ mod tests {
             "1000",
             "0",
         ]);
-        values.extend(["1024", "0", "1"]);
+        values.extend(["1024", "0", "1", "aes-256-cbc", "16777216", "1"]);
         values.into_iter().map(|value| Some(value.as_bytes().to_vec())).collect()
     }
 
@@ -333,6 +338,9 @@ mod tests {
         assert!(settings.reads_committed);
         assert!(settings.set.contains("sql_mode = 'ANSI_QUOTES', time_zone = '+00:00', "));
         assert!(settings.set.contains("sql_select_limit = 18446744073709551615"));
+        assert!(settings.set.ends_with(
+            "block_encryption_mode = 'aes-256-cbc', max_allowed_packet = 16777216, sql_notes = 1"
+        ));
         assert!(!settings.clock_is_set);
         assert_eq!((settings.idle, settings.write), (Duration::from_secs(600), Duration::from_secs(60)));
         let mut unnamed = row("Europe/Berlin", "CET", "-1700000000.5");
@@ -340,6 +348,43 @@ mod tests {
         let settings = Settings::read(&unnamed, Dialect::MySql).expect("it is known");
         assert!(settings.clock_is_set && settings.database.is_none());
         assert!(settings.set.contains("time_zone = 'Europe/Berlin'"));
+    }
+
+    #[test]
+    fn what_a_query_depends_on_is_asked_for() {
+        /// They decide about changes of rows, definitions, transactions, waits and what connections are told, or are the clock's.
+        const OF_NO_QUERY: &[&str] = &[
+            "auto_increment_increment",
+            "auto_increment_offset",
+            "autocommit",
+            "character_set_database",
+            "collation_server",
+            "completion_type",
+            "durability",
+            "foreign_key_checks",
+            "innodb_lock_wait_timeout",
+            "innodb_snapshot_isolation",
+            "insert_id",
+            "lock_wait_timeout",
+            "long_query_time",
+            "net_read_timeout",
+            "net_write_timeout",
+            "pseudo_thread_id",
+            "query_memory_limit",
+            "session_track_schema",
+            "session_track_system_variables",
+            "sql_log_bin",
+            "sql_require_primary_key",
+            "sql_safe_updates",
+            "timestamp",
+            "transaction_read_only",
+            "wait_timeout",
+        ];
+        for name in avocet_session::api::variables_in_effect() {
+            let is_asked_for = SETTINGS.iter().any(|(own, _)| *own == name);
+            let is_of_no_query = OF_NO_QUERY.contains(&name) || name.starts_with("avocet_");
+            assert!(is_asked_for != is_of_no_query, "{name}");
+        }
     }
 
     #[test]
