@@ -49,7 +49,7 @@ use crate::gtid::{Gtid, GtidSet};
 use crate::inbox::{FromStream, Inbox};
 use crate::patterns::Patterns;
 use crate::semisync::Acks;
-use crate::source::{self, Connection, Flavor};
+use crate::source::{self, Connection, Flavor, LogsReplicated};
 use crate::state::{LogPlace, State, TableName, TableState};
 use crate::status::{Phase, Status};
 use crate::stream;
@@ -421,6 +421,7 @@ impl Follower {
             }
         }
         self.add_missing(&mut conn)?;
+        self.set_unlogged_aside(&mut conn)?;
         self.look_at_all_parents();
         self.withhold_all();
         self.commit()?;
@@ -462,7 +463,13 @@ impl Follower {
         self.logs_cascades = self.can_log_cascades;
         self.folds_names = source::folds_names(conn)?;
         self.is_in_utc &= source::is_in_utc(conn)?;
-        Ok(())
+        match source::logs_replicated(conn)? {
+            (LogsReplicated::No, variable) => {
+                let (why, cure) = source::unlogged(variable);
+                Err(ReplicateError::Refused(format!("{why}: {cure}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The transactions between the position and the source's logs are lost: everything is copied at a new position.

@@ -39,6 +39,27 @@ impl Follower {
         Ok(())
     }
 
+    /// What the source's log leaves out is told by name, and not shown as it was once.
+    pub(super) fn set_unlogged_aside(&mut self, conn: &mut Connection) -> Result<()> {
+        let filters = source::log_filters(conn)?;
+        let catalog = self.engine.catalog();
+        let here = catalog.tables().chain(catalog.views()).map(|table| &table.def);
+        let unlogged = here.filter(|def| {
+            self.patterns.has_table(&def.database, &def.name) && filters.leave_out(&def.database)
+        });
+        let unlogged: Vec<TableName> = unlogged
+            .map(|def| TableName { database: def.database.clone(), table: def.name.clone() })
+            .filter(|name| {
+                let state = self.state.tables.get(name);
+                !matches!(state, Some(TableState::Waiting { .. } | TableState::Refused { .. }))
+            })
+            .collect();
+        for name in unlogged {
+            self.set_aside(&name, "changes of its database are not in the source's log");
+        }
+        Ok(())
+    }
+
     /// Makes a table's database this channel's; false if it is another's, which is told.
     pub(super) fn claim(&self, name: &TableName) -> Result<bool> {
         let other = self.patterns.claim(&name.database).map_err(ReplicateError::Refused)?;

@@ -1,6 +1,7 @@
 //! The server that is followed: connections to it, and what it says about itself.
 
 mod check;
+mod logged;
 pub mod mariadb;
 mod tables;
 
@@ -16,6 +17,7 @@ use crate::gtid::GtidSet;
 use crate::state::LogPlace;
 
 pub use check::{Finding, Report, Severity, check};
+pub use logged::{LogFilters, LogsReplicated, log_filters, logs_replicated, replica_status, unlogged};
 pub use tables::{Definition, definition, is_table, logs_cascades, may_have_triggers, quoted, tables};
 
 /// The least version whose logs are understood: row metadata came with 8.0.1, row images and JSON as they are here with 8.0.
@@ -37,6 +39,8 @@ pub struct Connection {
     pub flavor: Flavor,
     /// As 80036 for 8.0.36, if it can be read; and as the server says it.
     pub version: (Option<u32>, String),
+    /// What its log leaves out, once that was asked for.
+    filters: Option<LogFilters>,
 }
 
 impl Deref for Connection {
@@ -78,7 +82,7 @@ pub fn connect(opts: &Opts) -> Result<Connection> {
     ] {
         conn.query_drop(statement)?;
     }
-    Ok(Connection { conn, flavor, version: (number_of(&version), version) })
+    Ok(Connection { conn, flavor, version: (number_of(&version), version), filters: None })
 }
 
 /// For connections to a source that may be gone: one that says nothing for so long is.
@@ -207,10 +211,10 @@ pub fn await_visible(conn: &mut Connection, received: &Received) -> Result<()> {
     )))
 }
 
-/// The end of its log: whatever a statement before this one saw has been written before.
-pub fn log_end(conn: &mut Connection) -> Result<LogPlace> {
+/// What it says of its log; `None` if it writes none.
+fn log_status(conn: &mut Connection) -> Result<Option<mysql::Row>> {
     const OLD: &str = "SHOW MASTER STATUS";
-    let row: Option<mysql::Row> = match conn.flavor {
+    Ok(match conn.flavor {
         Flavor::MariaDb => conn.query_first(OLD)?,
         Flavor::MySql => match conn.query_first("SHOW BINARY LOG STATUS") {
             Ok(row) => row,
@@ -218,8 +222,13 @@ pub fn log_end(conn: &mut Connection) -> Result<LogPlace> {
             Err(mysql::Error::MySqlError(error)) if error.code == 1064 => conn.query_first(OLD)?,
             Err(error) => return Err(error.into()),
         },
-    };
-    let mut row = row.ok_or_else(|| ReplicateError::Refused("the source writes no binary log".into()))?;
+    })
+}
+
+/// The end of its log: whatever a statement before this one saw has been written before.
+pub fn log_end(conn: &mut Connection) -> Result<LogPlace> {
+    let mut row =
+        log_status(conn)?.ok_or_else(|| ReplicateError::Refused("the source writes no binary log".into()))?;
     let file: String = row.take("File").unwrap_or_default();
     Ok(LogPlace { file, offset: row.take("Position").unwrap_or_default() })
 }

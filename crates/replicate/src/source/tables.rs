@@ -2,7 +2,7 @@
 
 use mysql::prelude::Queryable;
 
-use super::{Connection, Flavor, mariadb, variable};
+use super::{Connection, Flavor, log_filters, mariadb, variable};
 use crate::error::Result;
 use crate::patterns::Patterns;
 use crate::state::TableName;
@@ -75,9 +75,9 @@ pub fn definition(conn: &mut Connection, name: &TableName) -> Result<Option<Defi
         Flavor::MariaDb if !is_view => mariadb::definition_here(&text),
         _ => without_next_value(&text),
     };
-    let obstacle = match is_view {
-        true => None,
-        false => obstacle(conn, name)?,
+    let obstacle = match log_filters(conn)?.obstacle(&name.database) {
+        None if !is_view => obstacle(conn, name)?,
+        unlogged => unlogged,
     };
     let database = match conn.flavor {
         Flavor::MySql => {
