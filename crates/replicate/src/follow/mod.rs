@@ -16,6 +16,7 @@
 //! 3. What is not understood stops the stream before its transaction; nothing is passed over.
 
 mod acks;
+mod anew;
 mod cascades;
 mod copied;
 mod maps;
@@ -397,14 +398,7 @@ impl Follower {
                     )));
                 }
                 if self.state.source != identity {
-                    tracing::warn!(from = self.state.source, to = identity, "another server is followed now");
-                    // Places in the logs of one server mean nothing in another's.
-                    const WHY: &str = "the source is another server";
-                    match self.state.place {
-                        Some(_) => self.begin_anew(WHY)?,
-                        None => self.recopy_unfinished(WHY),
-                    }
-                    self.state.source = identity;
+                    self.go_over_to(&mut conn, identity)?;
                 }
             }
             None => {
@@ -470,29 +464,6 @@ impl Follower {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The transactions between the position and the source's logs are lost: everything is copied at a new position.
-    fn begin_anew(&mut self, why: &str) -> Result<()> {
-        let mut conn = source::connect(&self.opts)?;
-        let (executed, place) = source::beginning(&mut conn)?;
-        let mut state = State { source: source::identity(&mut conn)?, executed, place, ..State::default() };
-        let here = self.engine.catalog();
-        let here = here.tables().map(|table| (table.def.database.clone(), table.def.name.clone()));
-        let here = here.map(|(database, table)| TableName { database, table });
-        let mut there = Vec::new();
-        for (name, _) in source::tables(&mut conn, &self.patterns.of_all_channels())? {
-            if self.claim(&name)? {
-                there.push(name);
-            }
-        }
-        for name in here.filter(|name| self.patterns.has_table(&name.database, &name.table)).chain(there) {
-            self.copies.cancel(&name);
-            state.tables.insert(name, TableState::Waiting { why: why.to_owned() });
-        }
-        self.state = state;
-        self.withhold_all();
-        self.commit()
     }
 
     fn resume_copies(&mut self) {

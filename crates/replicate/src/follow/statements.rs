@@ -271,7 +271,7 @@ impl Follower {
     }
 
     /// Makes a database this channel's; false if it is another's.
-    fn claim_database(&self, database: &str) -> Result<bool> {
+    pub(super) fn claim_database(&self, database: &str) -> Result<bool> {
         if !self.patterns.names_database(database) {
             return Ok(true);
         }

@@ -42,8 +42,8 @@ impl Definitions for Script {
     }
 }
 
-struct Stage {
-    follower: Follower,
+pub(super) struct Stage {
+    pub follower: Follower,
     script: Script,
     told: Receiver<Announcement>,
     transactions: u64,
@@ -60,7 +60,7 @@ fn name(table: &str) -> TableName {
 }
 
 /// Follows `d.t` and `d.u`, each of an `id BIGINT` and a `b VARBINARY(2000)`, and `d.stamps`, which has a TIMESTAMP.
-fn stage() -> Stage {
+pub(super) fn stage() -> Stage {
     stage_with(|_| {})
 }
 
@@ -170,7 +170,7 @@ impl Stage {
         tables.map(|(name, _)| name.table.as_str()).collect()
     }
 
-    fn has_run(&self) -> Vec<String> {
+    pub(super) fn has_run(&self) -> Vec<String> {
         std::mem::take(&mut *self.script.run.lock())
     }
 }

@@ -5,7 +5,7 @@ use mysql::prelude::Queryable;
 use super::fence::Was;
 use crate::error::Result;
 use crate::patterns::{Patterns, SYSTEM};
-use crate::source::{Connection, Flavor, Report, Severity, tables, variable};
+use crate::source::{self, Connection, Flavor, Report, Severity, tables, variable};
 use crate::state::TableName;
 
 /// So many names are told of one kind.

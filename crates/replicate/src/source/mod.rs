@@ -18,7 +18,9 @@ use crate::state::LogPlace;
 
 pub use check::{Finding, Report, Severity, check};
 pub use logged::{LogFilters, LogsReplicated, log_filters, logs_replicated, replica_status, unlogged};
-pub use tables::{Definition, definition, is_table, logs_cascades, may_have_triggers, quoted, tables};
+pub use tables::{
+    Definition, database_collations, definition, is_table, logs_cascades, may_have_triggers, quoted, tables,
+};
 
 /// The least version whose logs are understood: row metadata came with 8.0.1, row images and JSON as they are here with 8.0.
 pub const LEAST_VERSION: u32 = 80_001;
@@ -194,13 +196,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn await_visible(conn: &mut Connection, received: &Received) -> Result<()> {
     let set = &received.executed;
     if match conn.flavor {
-        Flavor::MySql => {
-            let late: Option<Option<i64>> = conn.exec_first(
-                "SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)",
-                (set.to_string(), PATIENCE.as_secs()),
-            )?;
-            late.flatten() == Some(0)
-        }
+        Flavor::MySql => has_executed(conn, set, PATIENCE)?,
         Flavor::MariaDb => mariadb::await_place(conn, &received.place, Instant::now() + PATIENCE)?,
     } {
         return Ok(());
@@ -223,6 +219,23 @@ fn log_status(conn: &mut Connection) -> Result<Option<mysql::Row>> {
             Err(error) => return Err(error.into()),
         },
     })
+}
+
+/// Whether a MySQL has committed these, or has so within that time.
+fn has_executed(conn: &mut Connection, set: &GtidSet, patience: Duration) -> Result<bool> {
+    let late: Option<Option<i64>> =
+        conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)", (set.to_string(), patience.as_secs()))?;
+    Ok(late.flatten() == Some(0))
+}
+
+/// Transactions of these that a MySQL lacks, and does not get within that time. A MariaDB says so itself when a stream begins.
+pub fn lacking(conn: &mut Connection, executed: &GtidSet, patience: Duration) -> Result<Option<String>> {
+    if conn.flavor == Flavor::MariaDb || has_executed(conn, executed, patience)? {
+        return Ok(None);
+    }
+    let question = "SELECT GTID_SUBTRACT(?, @@GLOBAL.gtid_executed)";
+    let lacking: Option<Option<String>> = conn.exec_first(question, (executed.to_string(),))?;
+    Ok(lacking.flatten().filter(|lacking| !lacking.is_empty()))
 }
 
 /// The end of its log: whatever a statement before this one saw has been written before.

@@ -1,5 +1,6 @@
 //! The tables of a source, and their definitions.
 
+use avocet_types::Collation;
 use mysql::prelude::Queryable;
 
 use super::{Connection, Flavor, log_filters, mariadb, variable};
@@ -32,6 +33,16 @@ pub fn tables(conn: &mut Connection, patterns: &Patterns) -> Result<Vec<(TableNa
     )?;
     let wanted = rows.into_iter().filter(|(database, table, _)| patterns.has_table(database, table));
     Ok(wanted.map(|(database, table, kind)| (TableName { database, table }, kind == "VIEW")).collect())
+}
+
+/// The databases and their default collations, but for those that are not known here.
+pub fn database_collations(conn: &mut Connection) -> Result<Vec<(String, Collation)>> {
+    let rows: Vec<(String, String)> = conn.query(
+        "SELECT CAST(SCHEMA_NAME AS CHAR), CAST(DEFAULT_COLLATION_NAME AS CHAR) FROM information_schema.SCHEMATA",
+    )?;
+    let flavor = conn.flavor;
+    let known = rows.into_iter().filter(|(_, name)| flavor == Flavor::MySql || mariadb::is_known(name));
+    Ok(known.filter_map(|(database, name)| Some((database, Collation::by_name(&name)?))).collect())
 }
 
 /// Whether a name is one of a table, and not of a view or of nothing.
