@@ -23,6 +23,7 @@ mod maps;
 mod names;
 mod rows;
 mod statements;
+mod stuck;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ use mysql::Opts;
 use parking_lot::Mutex;
 
 use self::cascades::Family;
+use self::stuck::Stuck;
 use crate::binlog::{Begins, Query, SessionOfQuery, Shape, TableCodec, TableMap, kind};
 use crate::copy::{ByPlace, Copies, Resume, Watch, key_of};
 use crate::error::{After, ReplicateError, Result};
@@ -321,6 +323,7 @@ impl Follower {
     /// Follows until it is stopped, or somebody has to look.
     pub fn follow(&mut self) {
         let mut back_off = BACK_OFF;
+        let mut stuck = Stuck::default();
         while !self.inbox.is_stopped() {
             let begin = Instant::now();
             let ended = match self.begin().and_then(|()| self.go_on()) {
@@ -337,7 +340,8 @@ impl Follower {
             self.run = Run { withheld, unread, failures, oversized, ..Run::default() };
             let Some(error) = ended else { continue };
             let text = error.to_string();
-            match error.after() {
+            let at = (&self.state.executed, self.state.place.as_ref());
+            match stuck.after(&error, &text, at) {
                 After::Halt => {
                     tracing::error!(error = text, "replication has halted; the data here stays as it is");
                     self.status.set_phase(Phase::Halted, Some(text));

@@ -188,6 +188,9 @@ fn what_is_passed_over_within_a_transaction_does_not_end_it() {
         "COMMIT",
     ]);
     assert_eq!(stage.aside(), ["t", "u"]);
+    // A comment is none of its words.
+    stage.transaction(&["DROP TABLE u -- START TRANSACTION"]);
+    stage.transaction(&["CREATE TABLE v (a INT) # START TRANSACTION"]);
     // Alone, it is a transaction.
     stage.transaction(&["CREATE TEMPORARY TABLE x (a INT)"]);
     stage.transaction(&["-- rotate\nDROP TRIGGER IF EXISTS g"]);
