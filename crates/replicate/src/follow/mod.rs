@@ -19,6 +19,7 @@ mod acks;
 mod anew;
 mod cascades;
 mod copied;
+mod defaults;
 mod maps;
 mod names;
 mod rows;
