@@ -297,6 +297,22 @@ fn own_variables_leave_found_rows_alone() {
 }
 
 #[test]
+fn one_statement_asks_one_server_for_what_was_before() {
+    let pair = Pair::start();
+    let mut conn = pair.connect();
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    assert_eq!(one(&mut conn, "SELECT FOUND_ROWS(), ROW_COUNT()"), "1");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    conn.query_drop("UPDATE place SET name = 'changed'").expect("three rows");
+    let both = conn.query_drop("SELECT ROW_COUNT(), FOUND_ROWS()").expect_err("two servers know them");
+    assert!(matches!(&both, mysql::Error::MySqlError(error) if error.code == 1105), "{both}");
+    // It is as it was.
+    assert_eq!(one(&mut conn, "SELECT ROW_COUNT()"), "3");
+    assert_eq!(one(&mut conn, "SELECT FOUND_ROWS()"), "1");
+}
+
+#[test]
 fn a_session_is_not_idle_while_its_query_runs_here() {
     let pair = Pair::start();
     let mut conn = pair.connect();

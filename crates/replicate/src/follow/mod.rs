@@ -421,6 +421,10 @@ impl Follower {
         }
         self.add_missing(&mut conn)?;
         self.set_unlogged_aside(&mut conn)?;
+        if !self.state.is_whole() {
+            let end = source::log_end(&mut conn)?;
+            self.recopy_beyond(&end);
+        }
         self.look_at_all_parents();
         self.withhold_all();
         self.commit()?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{COPY_REST, FAILURES_FORGOTTEN, Follower, LONGEST_REST, UNSEEN_REST, withheld_because};
 use crate::error::{ReplicateError, Result};
 use crate::source::{self, Connection};
-use crate::state::{TableName, TableState};
+use crate::state::{LogPlace, TableName, TableState};
 
 impl Follower {
     pub(super) fn recopy_unfinished(&mut self, why: &str) {
@@ -14,6 +14,17 @@ impl Follower {
             if matches!(state, TableState::Copying { .. } | TableState::CatchingUp { .. }) {
                 self.copies.cancel(name);
                 *state = TableState::Waiting { why: why.to_owned() };
+            }
+        }
+    }
+
+    /// Tables that catch up to a place which the source's log has not: it has begun its files anew (RESET BINARY LOGS AND GTIDS), and
+    /// would reach that after as many of them.
+    pub(super) fn recopy_beyond(&mut self, end: &LogPlace) {
+        for (name, state) in &mut self.state.tables {
+            if matches!(state, TableState::CatchingUp { until } if !end.reaches(until)) {
+                self.copies.cancel(name);
+                *state = TableState::Waiting { why: "the source has begun its log anew".into() };
             }
         }
     }
@@ -164,6 +175,21 @@ fn rest_after(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_that_the_log_does_not_have_is_not_awaited() {
+        let mut stage = super::super::tests::stage();
+        let place = |file: &str, offset| LogPlace { file: file.into(), offset };
+        let catching = |until| TableState::CatchingUp { until };
+        let name = |table: &str| TableName { database: "d".into(), table: table.into() };
+        let tables = &mut stage.follower.state.tables;
+        tables.insert(name("t"), catching(place("log.000009", 4)));
+        tables.insert(name("u"), catching(place("log.000002", 4)));
+        stage.follower.recopy_beyond(&place("log.000002", 700));
+        let tables = &stage.follower.state.tables;
+        assert!(matches!(tables[&name("t")], TableState::Waiting { .. }));
+        assert!(matches!(tables[&name("u")], TableState::CatchingUp { .. }));
+    }
 
     #[test]
     fn rests_grow_to_a_bound() {

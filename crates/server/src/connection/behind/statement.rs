@@ -88,16 +88,14 @@ impl<F: SessionFactory> Connection<F> {
         for is_known in [false, true] {
             match &shape.place {
                 Place::Here { .. } => break,
+                Place::WithLast if shape.asks_several(behind.has_last_query_where_last()) => {
+                    return Ok(self.refuse_apart());
+                }
                 Place::WithLast if self.asks_here(behind, &shape) => match behind.peer_asked(&shape) {
                     None => break,
                     Some(peer) => return Box::pin(self.ask_last_peer(behind, &job, &peer)).await,
                 },
-                Place::Source(_) if self.asks_here(behind, &shape) => {
-                    let message = "Avocet: the statement before ran here, and the source cannot tell its FOUND_ROWS(), ROW_COUNT() or \
-                                   warnings; SET avocet_route = 'source' before it";
-                    self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(message));
-                    return Ok(Next::Continue);
-                }
+                Place::Source(_) if self.asks_here(behind, &shape) => return Ok(self.refuse_apart()),
                 Place::Source(why) => return self.pass_plainly(behind, job, &shape, why, began).await,
                 Place::WithLast => return self.pass_plainly(behind, job, &shape, "", began).await,
                 Place::Either(candidate) => {
@@ -171,6 +169,14 @@ impl<F: SessionFactory> Connection<F> {
         // The next query of the source's tables finds the session like the source's again.
         (behind.view.settings, behind.view.applied) = (None, None);
         Ok(())
+    }
+
+    /// What a statement asks for is known where it cannot run.
+    fn refuse_apart(&mut self) -> Next {
+        let message = "Avocet: a statement before ran on another server than this one runs on, which cannot tell its FOUND_ROWS(), \
+                       ROW_COUNT() or warnings; SET avocet_route = 'source' before it, or ask for each of them alone";
+        self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(message));
+        Next::Continue
     }
 
     fn asks_here(&self, behind: &Behind, shape: &Shape) -> bool {
