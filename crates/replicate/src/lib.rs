@@ -19,6 +19,7 @@
 //! SQL comes in by [`Definitions`]: this crate knows neither sessions nor executors.
 #![deny(unsafe_code)]
 
+mod announce;
 mod binlog;
 mod compare;
 mod copy;
@@ -44,11 +45,11 @@ use std::time::Duration;
 use avocet_engine::Engine;
 use mysql::Opts;
 
+use announce::Announcer;
 use copy::{Copies, Watch};
 use follow::{Announcement, Follower, Run, Withholdings};
 use inbox::Inbox;
 use state::State;
-use status::VisiblePlace;
 
 pub use avocet_types::gtid;
 pub use binlog::SessionOfQuery;
@@ -238,54 +239,14 @@ impl Attachment {
         follower.take_up()?;
         let on_visible = config.on_visible;
         on_visible(&follower.state.executed);
-        let announcer = {
-            let (engine, status, withholdings) = (engine.clone(), status.clone(), withholdings.clone());
-            move || {
-                for announcement in announced {
-                    match announcement {
-                        Announcement::NoPlace => status.set_visible_place(None),
-                        Announcement::Place { source, place, acks } => {
-                            if let Some(acks) = acks {
-                                acks.durable(&place);
-                            }
-                            status.set_visible_place(Some(VisiblePlace { source, place }));
-                        }
-                        Announcement::Commit {
-                            ticket,
-                            executed,
-                            committed_us,
-                            release,
-                            place,
-                            state,
-                            acks,
-                        } => {
-                            let done = match &acks {
-                                Some(_) => ticket.wait_synced(),
-                                None => ticket.wait(),
-                            };
-                            if let Err(error) = done {
-                                tracing::error!(%error, "a commit of the replication is not durable");
-                                if let Some(acks) = acks {
-                                    acks.lose();
-                                }
-                                continue;
-                            }
-                            if let Some(acks) = acks.filter(|_| state.is_whole()) {
-                                acks.durable(&place);
-                            }
-                            withholdings.release(&engine, &release);
-                            status.set_tables(&state);
-                            on_visible(&executed);
-                            status.set_visible(executed, committed_us);
-                            // The first commit of a stream is before that has told any place.
-                            let source = state.source.clone();
-                            let visible = place.is_in_a_log().then_some(VisiblePlace { source, place });
-                            status.set_visible_place(visible);
-                        }
-                    }
-                }
-            }
+        let mut announcer = Announcer {
+            engine: engine.clone(),
+            status: status.clone(),
+            withholdings,
+            on_visible,
+            has_lost: false,
         };
+        let announcer = move || announced.into_iter().for_each(|announcement| announcer.tell(announcement));
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(run)
         };

@@ -91,6 +91,8 @@ struct Inner {
     /// When, and how many transactions and changes there had been by then.
     samples: VecDeque<(Instant, u64, u64)>,
     followed_from_start: bool,
+    /// A commit was lost, and how: until the next start nothing is followed, whatever a stream brings.
+    lost: Option<String>,
     /// All that the source has written up to here is visible; `None` until that is known of this stream.
     visible: Option<VisiblePlace>,
     /// How often that has moved.
@@ -163,14 +165,27 @@ impl Status {
         let mut inner = self.inner.lock();
         inner.shown.phase = Phase::Connecting;
         inner.shown.last_error = None;
+        inner.lost = None;
         inner.visible = None;
         inner.shown.ahead = None;
         inner.samples.clear();
         inner.followed_from_start = false;
     }
 
+    /// A commit did not become durable: what is visible is not what was followed.
+    pub fn lose(&self, why: String) {
+        self.inner.lock().lost = Some(why);
+        self.set_phase(Phase::Halted, None);
+        self.set_visible_place(None);
+    }
+
     pub fn set_phase(&self, phase: Phase, error: Option<String>) {
         let mut inner = self.inner.lock();
+        let (phase, error) = match (&inner.lost, phase) {
+            (None, phase) => (phase, error),
+            (Some(why), Phase::Stopped) => (Phase::Stopped, Some(why.clone())),
+            (Some(why), _) => (Phase::Halted, Some(why.clone())),
+        };
         inner.shown.phase = phase;
         if matches!(phase, Phase::Halted | Phase::Stopped) {
             inner.shown.ahead = None;

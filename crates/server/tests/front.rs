@@ -180,6 +180,95 @@ fn views_that_ask_for_the_session_run_on_the_source() {
     }
 }
 
+/// What a prepared statement with an id answers.
+fn executed(conn: &mut mysql::Conn, statement: &mysql::Statement, id: i32) -> Option<String> {
+    conn.exec_first(statement, (id,)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_statement_means_what_its_session_said_when_it_was_prepared() {
+    let pair = Pair::start();
+    for server in [&pair.front, &pair._source] {
+        server.run(&[
+            "CREATE DATABASE tenant",
+            "CREATE TABLE tenant.place (id INT PRIMARY KEY, name VARCHAR(20))",
+            "INSERT INTO tenant.place VALUES (1, 'of the tenant')",
+        ]);
+    }
+    pair._source.run(&["GRANT ALL ON tenant.* TO alice"]);
+    let mut conn = pair.connect();
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    const SQL: &str = "SELECT name FROM place WHERE id = ?";
+    // Prepared in the one database and first run in the other; in between, nobody has asked which one it was.
+    let unknown = conn.prep(SQL).expect("a statement");
+    conn.query_drop("USE tenant").expect("it is there");
+    assert_eq!(executed(&mut conn, &unknown, 1).as_deref(), Some("source"));
+    conn.query_drop("USE shop").expect("it is there");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    // The view knows it at PREPARE, and learns it afterwards.
+    let known = conn.prep(format!("{SQL} AND 1")).expect("a statement");
+    assert_eq!(executed(&mut conn, &known, 1).as_deref(), Some("here"));
+    conn.query_drop("SET @a = 1").expect("it is set");
+    let learned = conn.prep(format!("{SQL} AND 2")).expect("a statement");
+    assert_eq!(executed(&mut conn, &learned, 1).as_deref(), Some("here"));
+    conn.query_drop("USE tenant").expect("it is there");
+    for statement in [&known, &learned] {
+        assert_eq!(executed(&mut conn, statement, 1).as_deref(), Some("source"));
+    }
+    conn.query_drop("USE shop").expect("it is there");
+    for statement in [&known, &learned] {
+        assert_eq!(executed(&mut conn, statement, 1).as_deref(), Some("here"));
+    }
+    // A column, and not a text.
+    conn.query_drop("SET sql_mode = 'ANSI_QUOTES'").expect("it is set");
+    let quoted = conn.prep("SELECT \"name\" FROM place WHERE id = ?").expect("a statement");
+    assert_eq!(executed(&mut conn, &quoted, 1).as_deref(), Some("here"));
+    conn.query_drop("SET sql_mode = ''").expect("it is set");
+    assert_eq!(executed(&mut conn, &quoted, 1).as_deref(), Some("source"));
+}
+
+#[test]
+fn a_statement_is_read_in_the_character_set_of_its_prepare() {
+    let pair = Pair::start();
+    for (server, id) in [(&pair.front, 8), (&pair._source, 7)] {
+        server.run(&[&format!("INSERT INTO shop.place VALUES ({id}, 'Köln')")]);
+    }
+    let mut conn = pair.connect();
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    conn.query_drop("SET NAMES latin1").expect("it is set");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    // The session here is of latin1 still.
+    conn.query_drop("SET NAMES utf8mb4").expect("it is set");
+    let statement = conn.prep("SELECT id FROM place WHERE name = 'Köln' AND id > ?").expect("a statement");
+    let found: Option<i32> = conn.exec_first(&statement, (0,)).expect("an answer");
+    assert_eq!(found, Some(8), "it runs here, as the text that it is");
+}
+
+#[test]
+fn a_session_here_encrypts_as_the_sources_does() {
+    let pair = Pair::start();
+    let mut conn = pair.connect();
+    conn.query_drop("SET block_encryption_mode = 'aes-256-cbc'").expect("it is set");
+    const SQL: &str = "SELECT HEX(AES_ENCRYPT(id, 'key', '0123456789abcdef')) FROM place WHERE id = 1";
+    let there = one(&mut conn, SQL);
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    assert_eq!(one(&mut conn, SQL), there);
+    conn.query_drop("SET block_encryption_mode = DEFAULT").expect("it is set");
+    assert_ne!(one(&mut conn, SQL), there);
+}
+
+#[test]
+fn a_session_here_has_the_sources_largest_packet() {
+    let pair = Pair::start();
+    pair._source.run(&["SET GLOBAL max_allowed_packet = 1024"]);
+    let mut conn = pair.connect();
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    let length = "SELECT COALESCE(LENGTH(REPEAT(name, 1000)), name) FROM place WHERE id = 1";
+    assert_eq!(one(&mut conn, length), "here");
+    conn.query_drop("SET SESSION max_allowed_packet = 4096").expect_err("a session keeps it");
+}
+
 #[test]
 fn another_user_has_a_session_of_their_own() {
     let pair = Pair::start();
@@ -204,6 +293,22 @@ fn own_variables_leave_found_rows_alone() {
     assert_eq!(one(&mut conn, "SELECT FOUND_ROWS()"), "4");
     let _: Vec<mysql::Row> = conn.query("SELECT name FROM place").expect("rows");
     assert_eq!(one(&mut conn, "SELECT @@avocet_route_cost"), "5");
+    assert_eq!(one(&mut conn, "SELECT FOUND_ROWS()"), "1");
+}
+
+#[test]
+fn one_statement_asks_one_server_for_what_was_before() {
+    let pair = Pair::start();
+    let mut conn = pair.connect();
+    conn.query_drop("SET avocet_route = 'here'").expect("it is known here");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    assert_eq!(one(&mut conn, "SELECT FOUND_ROWS(), ROW_COUNT()"), "1");
+    assert_eq!(one(&mut conn, "SELECT name FROM place WHERE id = 1"), "here");
+    conn.query_drop("UPDATE place SET name = 'changed'").expect("three rows");
+    let both = conn.query_drop("SELECT ROW_COUNT(), FOUND_ROWS()").expect_err("two servers know them");
+    assert!(matches!(&both, mysql::Error::MySqlError(error) if error.code == 1105), "{both}");
+    // It is as it was.
+    assert_eq!(one(&mut conn, "SELECT ROW_COUNT()"), "3");
     assert_eq!(one(&mut conn, "SELECT FOUND_ROWS()"), "1");
 }
 

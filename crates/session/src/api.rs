@@ -19,6 +19,7 @@ use avocet_types::{Datum, SqlType};
 
 pub use crate::binary_log::{DumpFrom, DumpStep, Dumping, Replica};
 pub use crate::routing::{Freshness, Journal, Route, Routed, Routing};
+pub use crate::variables::in_effect as variables_in_effect;
 
 /// One connection's state and the statements that run in it. Used by one task at a time.
 pub trait SqlSession: Send {

@@ -165,7 +165,7 @@ impl Session {
     ) -> Result<Change<'i>, SqlError> {
         let position = find(name)?;
         let variable = &VARIABLES[position];
-        variable.check_set(scope)?;
+        variable.check_set(scope, self.is_on_behalf())?;
         let global =
             matches!(scope, VariableScope::Global | VariableScope::Persist | VariableScope::PersistOnly);
         let is_default = value.is_none();

@@ -155,6 +155,14 @@ pub(super) fn find(name: &str) -> Result<usize, SqlError> {
         .map_err(|_| ErrorCode::UNKNOWN_SYSTEM_VARIABLE.with(&[&name]))
 }
 
+/// The variables whose values a session's statements go by.
+pub fn in_effect() -> impl Iterator<Item = &'static str> {
+    VARIABLES
+        .iter()
+        .filter(|variable| matches!(variable.effect, Effect::Reads(_)))
+        .map(|variable| variable.name)
+}
+
 /// Whether a session's own value is for administrators; false if there is no such variable.
 pub(super) fn is_restricted(name: &str) -> bool {
     find(name).is_ok_and(|at| VARIABLES[at].session == SessionUse::Administrators)
@@ -318,8 +326,9 @@ impl Variable {
         }
     }
 
-    /// Whether SET with this scope may reach it, and which value it then is.
-    pub fn check_set(&self, scope: VariableScope) -> Result<(), SqlError> {
+    /// Whether SET with this scope may reach it, and which value it then is. A session that stands for one of another server
+    /// (`is_on_behalf`) is given what that one began with.
+    pub fn check_set(&self, scope: VariableScope, is_on_behalf: bool) -> Result<(), SqlError> {
         use VariableScope::{Global, Persist, PersistOnly};
         if self.scope == Scope::Session && matches!(scope, Persist | PersistOnly) {
             return Err(ErrorCode::LOCAL_VARIABLE.with(&[&self.name]));
@@ -334,7 +343,7 @@ impl Variable {
         }
         match (scope, self.scope) {
             (VariableScope::Session | VariableScope::Default, Scope::Both)
-                if self.session == SessionUse::Nobody =>
+                if self.session == SessionUse::Nobody && !is_on_behalf =>
             {
                 Err(ErrorCode::VARIABLE_IS_READONLY.with(&[&"SESSION", &self.name, &"GLOBAL"]))
             }

@@ -16,12 +16,15 @@
 //! 3. What is not understood stops the stream before its transaction; nothing is passed over.
 
 mod acks;
+mod anew;
 mod cascades;
 mod copied;
+mod defaults;
 mod maps;
 mod names;
 mod rows;
 mod statements;
+mod stuck;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -42,6 +45,7 @@ use mysql::Opts;
 use parking_lot::Mutex;
 
 use self::cascades::Family;
+use self::stuck::Stuck;
 use crate::binlog::{Begins, Query, SessionOfQuery, Shape, TableCodec, TableMap, kind};
 use crate::copy::{ByPlace, Copies, Resume, Watch, key_of};
 use crate::error::{After, ReplicateError, Result};
@@ -49,7 +53,7 @@ use crate::gtid::{Gtid, GtidSet};
 use crate::inbox::{FromStream, Inbox};
 use crate::patterns::Patterns;
 use crate::semisync::Acks;
-use crate::source::{self, Connection, Flavor};
+use crate::source::{self, Connection, Flavor, LogsReplicated};
 use crate::state::{LogPlace, State, TableName, TableState};
 use crate::status::{Phase, Status};
 use crate::stream;
@@ -320,6 +324,7 @@ impl Follower {
     /// Follows until it is stopped, or somebody has to look.
     pub fn follow(&mut self) {
         let mut back_off = BACK_OFF;
+        let mut stuck = Stuck::default();
         while !self.inbox.is_stopped() {
             let begin = Instant::now();
             let ended = match self.begin().and_then(|()| self.go_on()) {
@@ -336,7 +341,8 @@ impl Follower {
             self.run = Run { withheld, unread, failures, oversized, ..Run::default() };
             let Some(error) = ended else { continue };
             let text = error.to_string();
-            match error.after() {
+            let at = (&self.state.executed, self.state.place.as_ref());
+            match stuck.after(&error, &text, at) {
                 After::Halt => {
                     tracing::error!(error = text, "replication has halted; the data here stays as it is");
                     self.status.set_phase(Phase::Halted, Some(text));
@@ -397,14 +403,7 @@ impl Follower {
                     )));
                 }
                 if self.state.source != identity {
-                    tracing::warn!(from = self.state.source, to = identity, "another server is followed now");
-                    // Places in the logs of one server mean nothing in another's.
-                    const WHY: &str = "the source is another server";
-                    match self.state.place {
-                        Some(_) => self.begin_anew(WHY)?,
-                        None => self.recopy_unfinished(WHY),
-                    }
-                    self.state.source = identity;
+                    self.go_over_to(&mut conn, identity)?;
                 }
             }
             None => {
@@ -421,6 +420,11 @@ impl Follower {
             }
         }
         self.add_missing(&mut conn)?;
+        self.set_unlogged_aside(&mut conn)?;
+        if !self.state.is_whole() {
+            let end = source::log_end(&mut conn)?;
+            self.recopy_beyond(&end);
+        }
         self.look_at_all_parents();
         self.withhold_all();
         self.commit()?;
@@ -462,30 +466,13 @@ impl Follower {
         self.logs_cascades = self.can_log_cascades;
         self.folds_names = source::folds_names(conn)?;
         self.is_in_utc &= source::is_in_utc(conn)?;
-        Ok(())
-    }
-
-    /// The transactions between the position and the source's logs are lost: everything is copied at a new position.
-    fn begin_anew(&mut self, why: &str) -> Result<()> {
-        let mut conn = source::connect(&self.opts)?;
-        let (executed, place) = source::beginning(&mut conn)?;
-        let mut state = State { source: source::identity(&mut conn)?, executed, place, ..State::default() };
-        let here = self.engine.catalog();
-        let here = here.tables().map(|table| (table.def.database.clone(), table.def.name.clone()));
-        let here = here.map(|(database, table)| TableName { database, table });
-        let mut there = Vec::new();
-        for (name, _) in source::tables(&mut conn, &self.patterns.of_all_channels())? {
-            if self.claim(&name)? {
-                there.push(name);
+        match source::logs_replicated(conn)? {
+            (LogsReplicated::No, variable) => {
+                let (why, cure) = source::unlogged(variable);
+                Err(ReplicateError::Refused(format!("{why}: {cure}")))
             }
+            _ => Ok(()),
         }
-        for name in here.filter(|name| self.patterns.has_table(&name.database, &name.table)).chain(there) {
-            self.copies.cancel(&name);
-            state.tables.insert(name, TableState::Waiting { why: why.to_owned() });
-        }
-        self.state = state;
-        self.withhold_all();
-        self.commit()
     }
 
     fn resume_copies(&mut self) {

@@ -14,8 +14,9 @@ use avocet_sql::parse::{self, StatementKind};
 use avocet_types::collation::Charset;
 use avocet_types::{Collation, SqlMode, SqlType};
 
+use super::defaults::Defaults;
 use super::names::{folded, has_other_case, with_folded_databases};
-use super::words::{XaId, by_words, gives_other_values};
+use super::words::{XaId, before_rows, by_words, gives_other_values};
 use super::zone::depends_on_zone;
 use super::{DEFINITION_WAIT, Follower, Open};
 use crate::binlog::{Bytes, Query, Shape, sql_mode_bits};
@@ -183,7 +184,7 @@ impl Follower {
     fn define(&mut self, query: &Query, text: &str, mode: SqlMode, defined: &Defined) -> Result<()> {
         let Defined { tables, databases, looked_at, unlike } = defined;
         // CREATE TABLE … SELECT writes its rows behind its definition, in one transaction, whether anybody here wants them or not.
-        let has_rows = text.trim_end().ends_with("START TRANSACTION") || self.is_in_group();
+        let has_rows = before_rows(text, mode).is_some() || self.is_in_group();
         for name in tables.iter().filter(|name| self.patterns.names_table(&name.database, &name.table)) {
             self.claim(name)?;
         }
@@ -222,7 +223,8 @@ impl Follower {
         let unlike = unlike
             .as_deref()
             .or_else(|| gives_other_values(text, mode, self.flavor))
-            .or_else(|| self.is_of_other_zone(query, text, mode, &named));
+            .or_else(|| self.is_of_other_zone(query, text, mode, &named))
+            .or_else(|| self.has_other_defaults(query, text, mode, &named));
         if let Some(why) = unlike.filter(|_| !named.is_empty()) {
             named.iter().for_each(|name| self.set_aside(name, why));
             return self.end_transaction();
@@ -271,7 +273,7 @@ impl Follower {
     }
 
     /// Makes a database this channel's; false if it is another's.
-    fn claim_database(&self, database: &str) -> Result<bool> {
+    pub(super) fn claim_database(&self, database: &str) -> Result<bool> {
         if !self.patterns.names_database(database) {
             return Ok(true);
         }
@@ -320,17 +322,42 @@ impl Follower {
         if self.is_in_utc || zone.is_some_and(|zone| !zone.eq_ignore_ascii_case("SYSTEM")) {
             return None;
         }
-        let catalog = self.engine.catalog();
         let is_timestamp = |column: Option<&str>| {
-            let tables = named.iter().filter_map(|name| catalog.table(&name.database, &name.table));
-            let mut columns = tables.flat_map(|table| table.def.own_columns());
-            columns.any(|own| {
-                matches!(own.ty, SqlType::Timestamp { .. })
-                    && column.is_none_or(|column| own.name.eq_ignore_ascii_case(column))
-            })
+            self.has_column(named, column, |ty| matches!(ty, SqlType::Timestamp { .. }))
         };
         depends_on_zone(text, mode, is_timestamp)
             .then_some("the source has defined it in its machine's time zone, which is not UTC")
+    }
+
+    /// Why columns get other defaults here.
+    fn has_other_defaults(
+        &self,
+        query: &Query,
+        text: &str,
+        mode: SqlMode,
+        named: &BTreeSet<TableName>,
+    ) -> Option<&'static str> {
+        let is_lob = |column: &str| {
+            self.has_column(named, Some(column), |ty| {
+                matches!(ty, SqlType::Text { .. } | SqlType::Blob { .. })
+            })
+        };
+        let are_explicit = query.session.explicit_defaults_for_timestamp;
+        Defaults { flavor: self.flavor, are_explicit }.unlike(text, mode, is_lob)
+    }
+
+    /// Whether one of these tables has a column of that name, or any, of such a type.
+    fn has_column(
+        &self,
+        named: &BTreeSet<TableName>,
+        column: Option<&str>,
+        is_such: impl Fn(&SqlType) -> bool,
+    ) -> bool {
+        let catalog = self.engine.catalog();
+        let tables = named.iter().filter_map(|name| catalog.table(&name.database, &name.table));
+        let mut columns = tables.flat_map(|table| table.def.own_columns());
+        columns
+            .any(|own| is_such(&own.ty) && column.is_none_or(|column| own.name.eq_ignore_ascii_case(column)))
     }
 
     /// An XA transaction has been prepared: its rows are not in force, and nobody knows whether they will be.
@@ -432,7 +459,7 @@ fn sql_mode(bits: u64) -> SqlMode {
 
 fn asked(text: &str, default: &str, mode: SqlMode, flavor: Flavor) -> Asked {
     // What only this form has is not for the parser.
-    let definition = text.trim_end().strip_suffix("START TRANSACTION").unwrap_or(text);
+    let definition = before_rows(text, mode).unwrap_or(text);
     let statements = match parse::parse(definition.as_bytes(), mode) {
         Ok(statements) => statements,
         Err(error) => return by_words(text, default, mode, flavor, &error.to_string()),
@@ -553,6 +580,7 @@ mod tests {
             ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM t", "nothing"),
             ("CREATE TABLE x.t LIKE u", "define x.t [] d.u"),
             ("CREATE TABLE t (a int) START TRANSACTION", "define d.t []"),
+            ("CREATE TABLE t (a int) # START TRANSACTION", "define d.t []"),
             ("ALTER TABLE t ADD b int, RENAME TO x.u", "define d.t x.u []"),
             ("RENAME TABLE a TO b, c TO x.d", "define d.a d.b d.c x.d []"),
             ("DROP TABLE `a`,`x`.`b` /* generated by server */", "define d.a x.b []"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{COPY_REST, FAILURES_FORGOTTEN, Follower, LONGEST_REST, UNSEEN_REST, withheld_because};
 use crate::error::{ReplicateError, Result};
 use crate::source::{self, Connection};
-use crate::state::{TableName, TableState};
+use crate::state::{LogPlace, TableName, TableState};
 
 impl Follower {
     pub(super) fn recopy_unfinished(&mut self, why: &str) {
@@ -14,6 +14,17 @@ impl Follower {
             if matches!(state, TableState::Copying { .. } | TableState::CatchingUp { .. }) {
                 self.copies.cancel(name);
                 *state = TableState::Waiting { why: why.to_owned() };
+            }
+        }
+    }
+
+    /// Tables that catch up to a place which the source's log has not: it has begun its files anew (RESET BINARY LOGS AND GTIDS), and
+    /// would reach that after as many of them.
+    pub(super) fn recopy_beyond(&mut self, end: &LogPlace) {
+        for (name, state) in &mut self.state.tables {
+            if matches!(state, TableState::CatchingUp { until } if !end.reaches(until)) {
+                self.copies.cancel(name);
+                *state = TableState::Waiting { why: "the source has begun its log anew".into() };
             }
         }
     }
@@ -35,6 +46,27 @@ impl Follower {
                     self.state.tables.insert(name, TableState::Waiting { why: "it is not here yet".into() });
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// What the source's log leaves out is told by name, and not shown as it was once.
+    pub(super) fn set_unlogged_aside(&mut self, conn: &mut Connection) -> Result<()> {
+        let filters = source::log_filters(conn)?;
+        let catalog = self.engine.catalog();
+        let here = catalog.tables().chain(catalog.views()).map(|table| &table.def);
+        let unlogged = here.filter(|def| {
+            self.patterns.has_table(&def.database, &def.name) && filters.leave_out(&def.database)
+        });
+        let unlogged: Vec<TableName> = unlogged
+            .map(|def| TableName { database: def.database.clone(), table: def.name.clone() })
+            .filter(|name| {
+                let state = self.state.tables.get(name);
+                !matches!(state, Some(TableState::Waiting { .. } | TableState::Refused { .. }))
+            })
+            .collect();
+        for name in unlogged {
+            self.set_aside(&name, "changes of its database are not in the source's log");
         }
         Ok(())
     }
@@ -143,6 +175,21 @@ fn rest_after(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_that_the_log_does_not_have_is_not_awaited() {
+        let mut stage = super::super::tests::stage();
+        let place = |file: &str, offset| LogPlace { file: file.into(), offset };
+        let catching = |until| TableState::CatchingUp { until };
+        let name = |table: &str| TableName { database: "d".into(), table: table.into() };
+        let tables = &mut stage.follower.state.tables;
+        tables.insert(name("t"), catching(place("log.000009", 4)));
+        tables.insert(name("u"), catching(place("log.000002", 4)));
+        stage.follower.recopy_beyond(&place("log.000002", 700));
+        let tables = &stage.follower.state.tables;
+        assert!(matches!(tables[&name("t")], TableState::Waiting { .. }));
+        assert!(matches!(tables[&name("u")], TableState::CatchingUp { .. }));
+    }
 
     #[test]
     fn rests_grow_to_a_bound() {

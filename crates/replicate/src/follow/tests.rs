@@ -42,8 +42,8 @@ impl Definitions for Script {
     }
 }
 
-struct Stage {
-    follower: Follower,
+pub(super) struct Stage {
+    pub follower: Follower,
     script: Script,
     told: Receiver<Announcement>,
     transactions: u64,
@@ -60,7 +60,7 @@ fn name(table: &str) -> TableName {
 }
 
 /// Follows `d.t` and `d.u`, each of an `id BIGINT` and a `b VARBINARY(2000)`, and `d.stamps`, which has a TIMESTAMP.
-fn stage() -> Stage {
+pub(super) fn stage() -> Stage {
     stage_with(|_| {})
 }
 
@@ -170,7 +170,7 @@ impl Stage {
         tables.map(|(name, _)| name.table.as_str()).collect()
     }
 
-    fn has_run(&self) -> Vec<String> {
+    pub(super) fn has_run(&self) -> Vec<String> {
         std::mem::take(&mut *self.script.run.lock())
     }
 }
@@ -188,6 +188,9 @@ fn what_is_passed_over_within_a_transaction_does_not_end_it() {
         "COMMIT",
     ]);
     assert_eq!(stage.aside(), ["t", "u"]);
+    // A comment is none of its words.
+    stage.transaction(&["DROP TABLE u -- START TRANSACTION"]);
+    stage.transaction(&["CREATE TABLE v (a INT) # START TRANSACTION"]);
     // Alone, it is a transaction.
     stage.transaction(&["CREATE TEMPORARY TABLE x (a INT)"]);
     stage.transaction(&["-- rotate\nDROP TRIGGER IF EXISTS g"]);

@@ -254,6 +254,18 @@ fn bytes_of_hex(digits: &str) -> Option<Vec<u8>> {
     digits.as_bytes().chunks(2).map(pair).collect()
 }
 
+/// What a table is made by whose rows follow in the same transaction: CREATE TABLE … SELECT is in a MySQL's log (8.0.21 and later) as
+/// its definition with START TRANSACTION behind it.
+pub fn before_rows(text: &str, mode: SqlMode) -> Option<&str> {
+    if !first_words(text.as_bytes()).starts_with("CREATE ") {
+        return None;
+    }
+    let words = Words::of(text, "", mode);
+    let start = words.upper.len().checked_sub(2)?;
+    let is_so = words.is(1, "TABLE") && words.is(start, "START") && words.is(start + 1, "TRANSACTION");
+    text.get(..words.tokens[start].span.start as usize).filter(|_| is_so)
+}
+
 /// Whether a definition would give rows other values here than at the source, or a table another type.
 pub fn gives_other_values(text: &str, mode: SqlMode, flavor: Flavor) -> Option<&'static str> {
     const RANDOM: [&str; 8] =
@@ -333,6 +345,28 @@ mod tests {
         let keys = [id(1, b"1", b"11"), id(1, b"11", b"1"), id(1, b"111", b""), id(2, b"1", b"11")];
         let keys: std::collections::BTreeSet<Vec<u8>> = keys.iter().map(XaId::key).collect();
         assert_eq!(keys.len(), 4);
+    }
+
+    #[test]
+    fn comments_begin_no_transaction() {
+        let of = |text| before_rows(text, SqlMode::DEFAULT);
+        assert_eq!(of("CREATE TABLE t (a INT) START TRANSACTION"), Some("CREATE TABLE t (a INT) "));
+        assert_eq!(
+            of("CREATE TABLE t (a INT) start /* x */ transaction -- y"),
+            Some("CREATE TABLE t (a INT) ")
+        );
+        for text in [
+            "CREATE TABLE t (a INT) -- START TRANSACTION",
+            "CREATE TABLE t (a INT) # START TRANSACTION",
+            "CREATE TABLE t (a INT) /* START TRANSACTION",
+            "CREATE TABLE t (a INT) COMMENT 'START TRANSACTION'",
+            "CREATE VIEW v AS SELECT a START TRANSACTION",
+            "DROP TABLE t START TRANSACTION",
+            "START TRANSACTION",
+            "CREATE",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
     }
 
     #[test]

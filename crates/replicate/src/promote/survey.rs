@@ -5,7 +5,7 @@ use mysql::prelude::Queryable;
 use super::fence::Was;
 use crate::error::Result;
 use crate::patterns::{Patterns, SYSTEM};
-use crate::source::{Connection, Flavor, Report, Severity, tables, variable};
+use crate::source::{self, Connection, Flavor, Report, Severity, tables, variable};
 use crate::state::TableName;
 
 /// So many names are told of one kind.
@@ -66,39 +66,26 @@ fn check_privilege(conn: &mut Connection, report: &mut Report) -> Result<()> {
 
 /// The thread that applies what another server has done is not stopped by `super_read_only`.
 fn check_is_no_replica(conn: &mut Connection, report: &mut Report) -> Result<()> {
-    let statements: &[&str] = match conn.flavor {
-        Flavor::MySql => &["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"],
-        Flavor::MariaDb => &["SHOW ALL SLAVES STATUS"],
-    };
-    for statement in statements {
-        let rows: Vec<mysql::Row> = match conn.query(*statement) {
-            Ok(rows) => rows,
-            // Before MySQL 8.0.22.
-            Err(mysql::Error::MySqlError(error)) if error.code == 1064 => continue,
-            Err(mysql::Error::MySqlError(error)) if error.code == 1227 => {
-                report.add(
-                    Severity::Notice,
-                    "whether the source follows another server is not known: its account may not look",
-                    "GRANT REPLICATION CLIENT, or SLAVE MONITOR of a MariaDB",
-                );
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let runs = |row: &mysql::Row| {
-            ["Replica_SQL_Running", "Slave_SQL_Running"]
-                .iter()
-                .any(|name| row.get::<String, _>(*name).is_some_and(|value| value == "Yes"))
-        };
-        match rows.iter().any(runs) {
-            true => report.add(
-                Severity::Fatal,
-                "the source follows another server, whose changes nothing stops there",
-                "STOP REPLICA at the source, or follow that server instead",
-            ),
-            false => report.fine("the source follows no other server"),
-        }
+    let Some(rows) = source::replica_status(conn)? else {
+        report.add(
+            Severity::Notice,
+            "whether the source follows another server is not known: its account may not look",
+            "GRANT REPLICATION CLIENT, or SLAVE MONITOR of a MariaDB",
+        );
         return Ok(());
+    };
+    let runs = |row: &mysql::Row| {
+        ["Replica_SQL_Running", "Slave_SQL_Running"]
+            .iter()
+            .any(|name| row.get::<String, _>(*name).is_some_and(|value| value == "Yes"))
+    };
+    match rows.iter().any(runs) {
+        true => report.add(
+            Severity::Fatal,
+            "the source follows another server, whose changes nothing stops there",
+            "STOP REPLICA at the source, or follow that server instead",
+        ),
+        false => report.fine("the source follows no other server"),
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use mysql::prelude::Queryable;
 
 use super::{
-    Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, LOWER_CASE, NO_CASE, has_gtids, is_in_utc, tables,
-    variable,
+    Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, LOWER_CASE, LogsReplicated, NO_CASE, has_gtids,
+    is_in_utc, log_filters, logs_replicated, tables, unlogged, variable,
 };
 use crate::error::Result;
 use crate::patterns::Patterns;
@@ -78,6 +78,7 @@ pub fn check(conn: &mut Connection, patterns: &Patterns) -> Result<Report> {
         return Ok(report);
     }
     check_log(conn, &mut report)?;
+    check_left_out(conn, &mut report)?;
     check_retention(conn, &mut report)?;
     check_names(conn, &mut report)?;
     check_zone(conn, &mut report)?;
@@ -178,6 +179,37 @@ fn check_log(conn: &mut Connection, report: &mut Report) -> Result<()> {
     }
     if conn.flavor == Flavor::MySql {
         check_better(conn, report)?;
+    }
+    Ok(())
+}
+
+/// What is not in the log.
+fn check_left_out(conn: &mut Connection, report: &mut Report) -> Result<()> {
+    let (logs, name) = logs_replicated(conn)?;
+    match logs {
+        LogsReplicated::Yes => report.fine(format!("{name} = ON")),
+        LogsReplicated::Nothing => report.add(
+            Severity::Notice,
+            format!("{name} = OFF"),
+            "it must be ON before the source follows another server: what that one writes would not be followed",
+        ),
+        LogsReplicated::Unknown => report.add(
+            Severity::Notice,
+            format!("{name} = OFF, and the account may not see whether the source follows another server"),
+            "if it does, what that one writes is not followed: GRANT REPLICATION CLIENT, or SLAVE MONITOR of a MariaDB",
+        ),
+        LogsReplicated::No => {
+            let (why, cure) = unlogged(name);
+            report.add(Severity::Fatal, why, &cure);
+        }
+    }
+    for option in log_filters(conn)?.options() {
+        report.add(
+            Severity::Notice,
+            option,
+            "databases that it leaves out are not followed, and definitions by sessions whose default database is one of them (or none) \
+             are not noticed, whichever tables they change. Take it out of the source's configuration",
+        );
     }
     Ok(())
 }
@@ -290,7 +322,7 @@ fn check_privileges(conn: &mut Connection, report: &mut Report) -> Result<()> {
 fn check_tables(conn: &mut Connection, patterns: &Patterns, report: &mut Report) -> Result<()> {
     let (mut followed, mut views) = (0, 0);
     for (name, is_view) in tables(conn, patterns)? {
-        if is_view {
+        if is_view && !log_filters(conn)?.leave_out(&name.database) {
             views += 1;
             continue;
         }

@@ -100,7 +100,7 @@ fn column_obstacle(kind: &str, ty: &str, collation: Option<(&str, Option<u16>)>)
 
 /// Whether a collation of this name has the same order here. From 11.4.5 on a MariaDB takes names of MySQL 8 for its own collations
 /// of a later Unicode, and lists them under MySQL's ids.
-fn is_known(collation: &str) -> bool {
+pub(super) fn is_known(collation: &str) -> bool {
     let is_alias = collation.contains("_0900_") && collation != "utf8mb4_0900_bin";
     !is_alias && Collation::by_name(collation).is_some()
 }

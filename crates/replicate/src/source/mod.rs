@@ -1,6 +1,7 @@
 //! The server that is followed: connections to it, and what it says about itself.
 
 mod check;
+mod logged;
 pub mod mariadb;
 mod tables;
 
@@ -16,7 +17,10 @@ use crate::gtid::GtidSet;
 use crate::state::LogPlace;
 
 pub use check::{Finding, Report, Severity, check};
-pub use tables::{Definition, definition, is_table, logs_cascades, may_have_triggers, quoted, tables};
+pub use logged::{LogFilters, LogsReplicated, log_filters, logs_replicated, replica_status, unlogged};
+pub use tables::{
+    Definition, database_collations, definition, is_table, logs_cascades, may_have_triggers, quoted, tables,
+};
 
 /// The least version whose logs are understood: row metadata came with 8.0.1, row images and JSON as they are here with 8.0.
 pub const LEAST_VERSION: u32 = 80_001;
@@ -37,6 +41,8 @@ pub struct Connection {
     pub flavor: Flavor,
     /// As 80036 for 8.0.36, if it can be read; and as the server says it.
     pub version: (Option<u32>, String),
+    /// What its log leaves out, once that was asked for.
+    filters: Option<LogFilters>,
 }
 
 impl Deref for Connection {
@@ -78,7 +84,7 @@ pub fn connect(opts: &Opts) -> Result<Connection> {
     ] {
         conn.query_drop(statement)?;
     }
-    Ok(Connection { conn, flavor, version: (number_of(&version), version) })
+    Ok(Connection { conn, flavor, version: (number_of(&version), version), filters: None })
 }
 
 /// For connections to a source that may be gone: one that says nothing for so long is.
@@ -190,13 +196,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn await_visible(conn: &mut Connection, received: &Received) -> Result<()> {
     let set = &received.executed;
     if match conn.flavor {
-        Flavor::MySql => {
-            let late: Option<Option<i64>> = conn.exec_first(
-                "SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)",
-                (set.to_string(), PATIENCE.as_secs()),
-            )?;
-            late.flatten() == Some(0)
-        }
+        Flavor::MySql => has_executed(conn, set, PATIENCE)?,
         Flavor::MariaDb => mariadb::await_place(conn, &received.place, Instant::now() + PATIENCE)?,
     } {
         return Ok(());
@@ -207,10 +207,10 @@ pub fn await_visible(conn: &mut Connection, received: &Received) -> Result<()> {
     )))
 }
 
-/// The end of its log: whatever a statement before this one saw has been written before.
-pub fn log_end(conn: &mut Connection) -> Result<LogPlace> {
+/// What it says of its log; `None` if it writes none.
+fn log_status(conn: &mut Connection) -> Result<Option<mysql::Row>> {
     const OLD: &str = "SHOW MASTER STATUS";
-    let row: Option<mysql::Row> = match conn.flavor {
+    Ok(match conn.flavor {
         Flavor::MariaDb => conn.query_first(OLD)?,
         Flavor::MySql => match conn.query_first("SHOW BINARY LOG STATUS") {
             Ok(row) => row,
@@ -218,8 +218,30 @@ pub fn log_end(conn: &mut Connection) -> Result<LogPlace> {
             Err(mysql::Error::MySqlError(error)) if error.code == 1064 => conn.query_first(OLD)?,
             Err(error) => return Err(error.into()),
         },
-    };
-    let mut row = row.ok_or_else(|| ReplicateError::Refused("the source writes no binary log".into()))?;
+    })
+}
+
+/// Whether a MySQL has committed these, or has so within that time.
+fn has_executed(conn: &mut Connection, set: &GtidSet, patience: Duration) -> Result<bool> {
+    let late: Option<Option<i64>> =
+        conn.exec_first("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, ?)", (set.to_string(), patience.as_secs()))?;
+    Ok(late.flatten() == Some(0))
+}
+
+/// Transactions of these that a MySQL lacks, and does not get within that time. A MariaDB says so itself when a stream begins.
+pub fn lacking(conn: &mut Connection, executed: &GtidSet, patience: Duration) -> Result<Option<String>> {
+    if conn.flavor == Flavor::MariaDb || has_executed(conn, executed, patience)? {
+        return Ok(None);
+    }
+    let question = "SELECT GTID_SUBTRACT(?, @@GLOBAL.gtid_executed)";
+    let lacking: Option<Option<String>> = conn.exec_first(question, (executed.to_string(),))?;
+    Ok(lacking.flatten().filter(|lacking| !lacking.is_empty()))
+}
+
+/// The end of its log: whatever a statement before this one saw has been written before.
+pub fn log_end(conn: &mut Connection) -> Result<LogPlace> {
+    let mut row =
+        log_status(conn)?.ok_or_else(|| ReplicateError::Refused("the source writes no binary log".into()))?;
     let file: String = row.take("File").unwrap_or_default();
     Ok(LogPlace { file, offset: row.take("Position").unwrap_or_default() })
 }

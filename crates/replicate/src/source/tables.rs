@@ -1,8 +1,9 @@
 //! The tables of a source, and their definitions.
 
+use avocet_types::Collation;
 use mysql::prelude::Queryable;
 
-use super::{Connection, Flavor, mariadb, variable};
+use super::{Connection, Flavor, log_filters, mariadb, variable};
 use crate::error::Result;
 use crate::patterns::Patterns;
 use crate::state::TableName;
@@ -32,6 +33,16 @@ pub fn tables(conn: &mut Connection, patterns: &Patterns) -> Result<Vec<(TableNa
     )?;
     let wanted = rows.into_iter().filter(|(database, table, _)| patterns.has_table(database, table));
     Ok(wanted.map(|(database, table, kind)| (TableName { database, table }, kind == "VIEW")).collect())
+}
+
+/// The databases and their default collations, but for those that are not known here.
+pub fn database_collations(conn: &mut Connection) -> Result<Vec<(String, Collation)>> {
+    let rows: Vec<(String, String)> = conn.query(
+        "SELECT CAST(SCHEMA_NAME AS CHAR), CAST(DEFAULT_COLLATION_NAME AS CHAR) FROM information_schema.SCHEMATA",
+    )?;
+    let flavor = conn.flavor;
+    let known = rows.into_iter().filter(|(_, name)| flavor == Flavor::MySql || mariadb::is_known(name));
+    Ok(known.filter_map(|(database, name)| Some((database, Collation::by_name(&name)?))).collect())
 }
 
 /// Whether a name is one of a table, and not of a view or of nothing.
@@ -75,9 +86,9 @@ pub fn definition(conn: &mut Connection, name: &TableName) -> Result<Option<Defi
         Flavor::MariaDb if !is_view => mariadb::definition_here(&text),
         _ => without_next_value(&text),
     };
-    let obstacle = match is_view {
-        true => None,
-        false => obstacle(conn, name)?,
+    let obstacle = match log_filters(conn)?.obstacle(&name.database) {
+        None if !is_view => obstacle(conn, name)?,
+        unlogged => unlogged,
     };
     let database = match conn.flavor {
         Flavor::MySql => {

@@ -36,7 +36,7 @@ use crate::registry::Activity;
 use crate::wire::WireError;
 
 use peer::Link;
-use prepared::{Remote, size_of_text};
+use prepared::Remote;
 pub(super) use sign_in::sign_in;
 
 /// The source's side of a connection.
@@ -254,7 +254,7 @@ impl<F: SessionFactory> Connection<F> {
     /// What the session here prepared for the client goes with the client's own.
     fn forget_statement(&mut self, behind: &mut Behind, id: u32) {
         if let Some(remote) = behind.statements.remove(&id) {
-            behind.texts -= size_of_text(&remote.text);
+            behind.texts -= remote.size();
             behind.account.shrink(behind.texts);
         }
         behind.links.iter_mut().for_each(|link| link.forget(id));

@@ -229,6 +229,7 @@ mod tests {
             identity: "app@% NONE".into(),
             reads_committed: false,
             set: String::new(),
+            resolving: String::new(),
             clock_is_set: false,
             idle: Duration::from_secs(28_800),
             write: Duration::from_secs(60),

@@ -189,6 +189,11 @@ impl Shape {
     pub fn asks_here(&self, last_ran_here: bool, last_query_ran_here: bool) -> bool {
         self.asks_last && last_ran_here || self.asks_found_rows && last_query_ran_here
     }
+
+    /// Whether it asks for what one server knows of the last statement, and another of the last query.
+    pub fn asks_several(&self, are_one: bool) -> bool {
+        self.asks_last && self.asks_found_rows && !are_one
+    }
 }
 
 fn is_own_table(table: &TableUse) -> bool {

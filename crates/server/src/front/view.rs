@@ -4,9 +4,12 @@
 //! (`Effects`), the source is asked for the values, once, before a query runs here.
 
 use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use avocet_session::api::Timeouts;
+use avocet_types::collation::Charset;
+use avocet_types::expr::SqlMode;
 
 use super::dialect::Dialect;
 use super::effects::Effects;
@@ -31,6 +34,19 @@ const SETTINGS: &[(&str, bool)] = &[
     ("max_error_count", true),
     ("sql_auto_is_null", true),
     ("sql_big_selects", true),
+    ("block_encryption_mode", false),
+    ("max_allowed_packet", true),
+    ("sql_notes", true),
+];
+
+/// Those of them by which a statement's text, names and literals are resolved: once, when it is prepared.
+const RESOLVING: &[&str] = &[
+    "sql_mode",
+    "character_set_client",
+    "collation_connection",
+    "default_collation_for_utf8mb4",
+    "lc_time_names",
+    "div_precision_increment",
 ];
 
 /// A MariaDB's expressions for what it has under another name, or always.
@@ -39,6 +55,8 @@ const OF_MARIADB: &[(&str, &str)] = &[
     // What it decides about (introducers, CONVERT … USING) is the source's.
     ("default_collation_for_utf8mb4", "'utf8mb4_0900_ai_ci'"),
     ("cte_max_recursion_depth", "@@session.max_recursive_iterations"),
+    // A session has it from 11.2 on, and AES_ENCRYPT and AES_DECRYPT are the source's.
+    ("block_encryption_mode", "'aes-128-ecb'"),
     // In seconds there, in milliseconds here; no time at all means no limit.
     ("max_execution_time", "CAST(CEIL(@@session.max_statement_time * 1000) AS UNSIGNED)"),
 ];
@@ -84,6 +102,8 @@ pub struct Settings {
     pub reads_committed: bool,
     /// One SET.
     pub set: String,
+    /// The part of it that statements are prepared by.
+    pub resolving: String,
     pub clock_is_set: bool,
     /// So long the source waits for the session's next command: `wait_timeout`.
     pub idle: Duration,
@@ -107,6 +127,7 @@ impl Settings {
         let system_zone = text(1).unwrap_or_default();
         let ahead: f64 = text(2).and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
         let mut parts = Vec::with_capacity(SETTINGS.len());
+        let mut resolving = Vec::with_capacity(RESOLVING.len());
         for (at, (name, is_number)) in SETTINGS.iter().enumerate() {
             let value = text(AHEAD + at);
             let value = match (*name, value) {
@@ -130,7 +151,11 @@ impl Settings {
                 (_, Some(number)) if *is_number && number.bytes().all(|byte| byte.is_ascii_digit()) => number,
                 (_, Some(value)) => quoted(&value),
             };
-            parts.push(format!("{name} = {value}"));
+            let part = format!("{name} = {value}");
+            if RESOLVING.contains(name) {
+                resolving.push(part.clone());
+            }
+            parts.push(part);
         }
         if dialect == Dialect::MariaDb {
             parts.push("avocet_dialect = 'mariadb'".into());
@@ -140,6 +165,7 @@ impl Settings {
             identity: format!("{} {}", text(3).unwrap_or_default(), text(4).unwrap_or_default()),
             reads_committed: matches!(text(AHEAD).as_deref(), Some("READ-COMMITTED" | "READ-UNCOMMITTED")),
             set: format!("SET SESSION {}", parts.join(", ")),
+            resolving: resolving.join(", "),
             clock_is_set: ahead.abs() > CLOCK_IS_SET,
             idle: seconds(5, usual.idle),
             write: seconds(6, usual.write),
@@ -155,11 +181,34 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
+/// What statements that are prepared in a session mean.
+#[derive(Debug)]
+pub struct Resolution {
+    database: Option<String>,
+    settings: String,
+    /// How the session here, which has these settings, reads text.
+    pub mode: SqlMode,
+    pub client: Option<Charset>,
+}
+
+impl Resolution {
+    /// Whether a statement that is prepared under these settings means the same.
+    pub fn is_of(&self, settings: &Settings) -> bool {
+        self.database == settings.database && self.settings == settings.resolving
+    }
+}
+
+/// A session between two statements that may have changed its settings. What was prepared in it is resolved by what it is found to be
+/// like, also if that is asked for later; if it never was, nobody knows.
+pub type Period = Arc<OnceLock<Resolution>>;
+
 /// One client's session on the source.
 #[derive(Debug, Default)]
 pub struct View {
     /// As the session here is set; `None` if it may not be what the source has.
     pub settings: Option<Settings>,
+    /// The present one.
+    pub period: Period,
     /// Why the session here cannot be set as the source's is.
     pub unlike: Option<String>,
     /// When that may have changed by itself.
@@ -192,6 +241,17 @@ impl View {
         self.settings.is_some() || self.unlike.is_some() && !is_over()
     }
 
+    /// The session here is set as the source's is, and reads text like this.
+    pub fn be_like(&mut self, settings: Settings, mode: SqlMode, client: Option<Charset>) {
+        self.period.get_or_init(|| Resolution {
+            database: settings.database.clone(),
+            settings: settings.resolving.clone(),
+            mode,
+            client,
+        });
+        (self.settings, self.unlike) = (Some(settings), None);
+    }
+
     /// Nothing can run here in the session as it is.
     pub fn be_unlike(&mut self, why: String) {
         (self.unlike, self.ask_again_at) = (Some(why), None);
@@ -211,6 +271,7 @@ impl View {
         self.may_have_other_level |= effects.next_level;
         if effects.settings {
             (self.settings, self.unlike) = (None, None);
+            self.period = Period::default();
         }
         self.clock_is_set = effects.clock.unwrap_or(self.clock_is_set);
         if let Some(holds) = effects.table_locks {
@@ -264,7 +325,7 @@ mod tests {
             "1000",
             "0",
         ]);
-        values.extend(["1024", "0", "1"]);
+        values.extend(["1024", "0", "1", "aes-256-cbc", "16777216", "1"]);
         values.into_iter().map(|value| Some(value.as_bytes().to_vec())).collect()
     }
 
@@ -277,6 +338,9 @@ mod tests {
         assert!(settings.reads_committed);
         assert!(settings.set.contains("sql_mode = 'ANSI_QUOTES', time_zone = '+00:00', "));
         assert!(settings.set.contains("sql_select_limit = 18446744073709551615"));
+        assert!(settings.set.ends_with(
+            "block_encryption_mode = 'aes-256-cbc', max_allowed_packet = 16777216, sql_notes = 1"
+        ));
         assert!(!settings.clock_is_set);
         assert_eq!((settings.idle, settings.write), (Duration::from_secs(600), Duration::from_secs(60)));
         let mut unnamed = row("Europe/Berlin", "CET", "-1700000000.5");
@@ -284,6 +348,43 @@ mod tests {
         let settings = Settings::read(&unnamed, Dialect::MySql).expect("it is known");
         assert!(settings.clock_is_set && settings.database.is_none());
         assert!(settings.set.contains("time_zone = 'Europe/Berlin'"));
+    }
+
+    #[test]
+    fn what_a_query_depends_on_is_asked_for() {
+        /// They decide about changes of rows, definitions, transactions, waits and what connections are told, or are the clock's.
+        const OF_NO_QUERY: &[&str] = &[
+            "auto_increment_increment",
+            "auto_increment_offset",
+            "autocommit",
+            "character_set_database",
+            "collation_server",
+            "completion_type",
+            "durability",
+            "foreign_key_checks",
+            "innodb_lock_wait_timeout",
+            "innodb_snapshot_isolation",
+            "insert_id",
+            "lock_wait_timeout",
+            "long_query_time",
+            "net_read_timeout",
+            "net_write_timeout",
+            "pseudo_thread_id",
+            "query_memory_limit",
+            "session_track_schema",
+            "session_track_system_variables",
+            "sql_log_bin",
+            "sql_require_primary_key",
+            "sql_safe_updates",
+            "timestamp",
+            "transaction_read_only",
+            "wait_timeout",
+        ];
+        for name in avocet_session::api::variables_in_effect() {
+            let is_asked_for = SETTINGS.iter().any(|(own, _)| *own == name);
+            let is_of_no_query = OF_NO_QUERY.contains(&name) || name.starts_with("avocet_");
+            assert!(is_asked_for != is_of_no_query, "{name}");
+        }
     }
 
     #[test]
@@ -325,6 +426,33 @@ mod tests {
         assert!(!view.holds_table_locks && view.has_written);
         view.reset();
         assert!(view.temporary.is_empty() && view.has_written);
+    }
+
+    #[test]
+    fn a_period_is_known_once_the_session_was_asked_for() {
+        let mut view = View::default();
+        let settings = Settings::read(&row("SYSTEM", "UTC", "0"), Dialect::MySql).expect("it is known");
+        let (never_asked, changes) = (view.period.clone(), Effects { settings: true, ..Effects::default() });
+        view.note(&changes);
+        let asked = view.period.clone();
+        view.be_like(settings.clone(), SqlMode::DEFAULT, None);
+        assert!(never_asked.get().is_none());
+        assert!(asked.get().is_some_and(|resolution| resolution.is_of(&settings)));
+        view.note(&changes);
+        // Limits of time say nothing of what a statement means; the default database and what strings are do.
+        let mut other = row("SYSTEM", "UTC", "0");
+        other[AHEAD + SETTINGS.iter().position(|(name, _)| *name == "max_execution_time").expect("one")] =
+            Some(b"7".to_vec());
+        let is_same = |row: &Row| {
+            let settings = Settings::read(row, Dialect::MySql).expect("it is known");
+            asked.get().is_some_and(|resolution| resolution.is_of(&settings))
+        };
+        assert!(is_same(&other));
+        for (at, value) in [(0, "other"), (AHEAD + 1, ""), (AHEAD + 4, "utf8mb4_bin")] {
+            let mut other = row("SYSTEM", "UTC", "0");
+            other[at] = Some(value.as_bytes().to_vec());
+            assert!(!is_same(&other), "{at}");
+        }
     }
 
     #[test]

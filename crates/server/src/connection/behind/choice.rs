@@ -158,7 +158,7 @@ impl<F: SessionFactory> Connection<F> {
             }
             behind.view.applied = Some(settings.clone());
         }
-        (behind.view.settings, behind.view.unlike) = (Some(settings), None);
+        behind.view.be_like(settings, self.session.sql_mode(), self.session.status().client);
         Ok(())
     }
 

@@ -55,6 +55,17 @@ pub(super) struct Link {
 }
 
 impl Behind {
+    /// Whether the last query ran on the server on which the last statement did.
+    pub(super) fn has_last_query_where_last(&self) -> bool {
+        let peers = (self.last_peer.as_ref(), self.last_query_peer.as_ref());
+        let is_one_peer = match peers {
+            (Some(last), Some(query)) => Arc::ptr_eq(last, query),
+            (None, None) => true,
+            _ => false,
+        };
+        self.view.last_ran_here == self.view.last_query_ran_here && (is_one_peer || !self.view.last_ran_here)
+    }
+
     /// The peer that has what a statement asks for of the one before.
     pub(super) fn peer_asked(&self, shape: &Shape) -> Option<Arc<Peer>> {
         match shape.asks_found_rows {

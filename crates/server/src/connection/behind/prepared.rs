@@ -1,5 +1,9 @@
 //! Prepared statements through a front. The source has them all, and numbers them; the session here prepares one as well when it
 //! is first to run here.
+//!
+//! The source has resolved a statement's text, names and literals by its session's settings when it was prepared (MySQL manual, 15.5):
+//! the default database, `sql_mode`, character set and collation. It runs here only in a session that has the same ones, so that it means
+//! the same, and what is asked of the source about its tables is asked about the right ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,6 +23,7 @@ use crate::connection::{Connection, LongData, Next, Statement};
 use crate::front::effects::Effects;
 use crate::front::framer::{Framer, Reply};
 use crate::front::shape::Shape;
+use crate::front::view::Period;
 use crate::protocol::charset;
 use crate::protocol::command::{self, Command};
 use crate::protocol::params::{self, ParamType};
@@ -27,7 +32,14 @@ use crate::wire::WireError;
 
 /// A statement that the client has prepared.
 pub(super) struct Remote {
+    /// As far as its character set is known: see `raw`.
     pub text: String,
+    /// The session that it was prepared in.
+    period: Period,
+    /// Its bytes, until it is known how to read those that are not ASCII.
+    raw: Option<Box<[u8]>>,
+    /// They are no text of that character set, or there was no memory for it.
+    is_unreadable: bool,
     pub params: usize,
     /// As the client bound them last.
     pub types: Vec<ParamType>,
@@ -41,6 +53,13 @@ pub(super) struct Remote {
     told: Option<Told>,
 }
 
+impl Remote {
+    /// Bytes of its text and its digest.
+    pub fn size(&self) -> usize {
+        2 * self.text.len() + self.raw.as_ref().map_or(0, |raw| raw.len())
+    }
+}
+
 /// What a statement's text says, under one SQL mode.
 struct Told {
     mode: SqlMode,
@@ -51,9 +70,11 @@ struct Told {
 
 impl Behind {
     /// The shape of a prepared statement, and whether it has a digest, which is left in `digest` then. `None` if there is no such
-    /// statement. Its text is looked at once, and again under another SQL mode.
+    /// statement. Its text is looked at once, and again under another SQL mode: `mode`, if that of its PREPARE is not known.
     pub(super) fn shape_of_prepared(&mut self, id: u32, mode: SqlMode) -> Option<(Arc<Shape>, bool)> {
+        self.read_again(id);
         let remote = self.statements.get_mut(&id)?;
+        let mode = remote.period.get().map_or(mode, |resolution| resolution.mode);
         if let Some(told) = remote.told.as_ref().filter(|told| told.mode == mode) {
             if let Some(digest) = &told.digest {
                 self.digest.text.clear();
@@ -65,6 +86,43 @@ impl Behind {
         let digest = has_digest.then(|| self.digest.text.as_slice().into());
         remote.told = Some(Told { mode, shape: shape.clone(), digest });
         Some((shape, has_digest))
+    }
+
+    /// Reads a statement's text in the character set of its PREPARE, once that is known.
+    fn read_again(&mut self, id: u32) {
+        let Some(remote) = self.statements.get_mut(&id) else { return };
+        let Some(resolution) = remote.period.get() else { return };
+        let Some(raw) = remote.raw.take() else { return };
+        let before = remote.size() + raw.len();
+        match charset::decode(&raw, resolution.client, resolution.mode) {
+            Ok(text) => remote.text = text.into_owned(),
+            Err(_) => remote.is_unreadable = true,
+        }
+        remote.told = None;
+        let texts = self.texts - before + remote.size();
+        match texts > self.texts && !self.account.grow(texts) {
+            true => {
+                (remote.text, remote.is_unreadable) = (String::new(), true);
+                self.texts -= before;
+            }
+            false => self.texts = texts,
+        }
+        self.account.shrink(self.texts);
+    }
+
+    /// Why a prepared statement means something else in the session as it is than at the source, or may; `None` if it does not.
+    pub(super) fn why_means_other(&self, id: u32) -> Option<&'static str> {
+        let remote = self.statements.get(&id)?;
+        // Nothing runs here then.
+        let settings = self.view.settings.as_ref()?;
+        Some(match remote.period.get() {
+            None => "nobody knows the settings it was prepared under",
+            Some(resolution) if !resolution.is_of(settings) => {
+                "it was prepared under another default database, sql_mode, character set or collation"
+            }
+            Some(_) if remote.is_unreadable => "its text cannot be read",
+            Some(_) => return None,
+        })
     }
 }
 
@@ -83,16 +141,19 @@ impl<F: SessionFactory> Connection<F> {
         let mut framer = Framer::new(Reply::Prepared, behind.upstream.deprecates_eof());
         let text = charset::decode(raw, self.session.status().client, self.session.sql_mode())
             .map(|text| text.into_owned());
+        // The source reads it in a character set that is not known here yet.
+        let raw = (!raw.is_ascii() && behind.view.settings.is_none()).then(|| raw.into());
         let sent = behind.upstream.send(self.wire.input.slice(packet)).await;
         let next = self.pass_reply(behind, sent, &mut framer, &Effects::default()).await?;
         // Without its text it always runs on the source, and so it does when there are very many, or there is no memory for them.
         if let (Some((id, _, params)), Ok(text)) = (framer.prepared, text)
             && behind.statements.len() < self.shared.options.max_prepared_statements
-            && behind.account.grow(behind.texts + size_of_text(&text))
         {
-            behind.texts += size_of_text(&text);
             let remote = Remote {
                 text,
+                period: behind.view.period.clone(),
+                raw,
+                is_unreadable: false,
                 params: usize::from(params),
                 types: Vec::new(),
                 binds: false,
@@ -100,7 +161,10 @@ impl<F: SessionFactory> Connection<F> {
                 has_long_data: false,
                 told: None,
             };
-            behind.statements.insert(id, remote);
+            if behind.account.grow(behind.texts + remote.size()) {
+                behind.texts += remote.size();
+                behind.statements.insert(id, remote);
+            }
         }
         Ok(next)
     }
@@ -228,11 +292,6 @@ impl<F: SessionFactory> Connection<F> {
         text.push_str(remote.text.get(copied..)?);
         Some(charset::encode_for(&text, status.client).into_owned())
     }
-}
-
-/// Bytes of a statement's text and its digest.
-pub(super) fn size_of_text(text: &str) -> usize {
-    2 * text.len()
 }
 
 fn unknown(id: u32) -> SqlError {

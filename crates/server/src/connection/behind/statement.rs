@@ -57,13 +57,12 @@ impl<F: SessionFactory> Connection<F> {
     /// The shape of a statement, and whether it has a digest, which is read then. `None` if its text is not in the client's
     /// character set.
     fn shape_of(&self, behind: &mut Behind, job: &Job) -> Option<(Arc<Shape>, bool)> {
-        let mode = self.session.sql_mode();
         match job {
             Job::Query(packet) => {
                 let text = self.text_of(packet.clone())?;
-                Some(behind.front.shapes.of(&text, mode, &mut behind.digest))
+                Some(behind.front.shapes.of(&text, self.session.sql_mode(), &mut behind.digest))
             }
-            Job::Execute(_, id) => behind.shape_of_prepared(*id, mode),
+            Job::Execute(_, id) => behind.shape_of_prepared(*id, self.session.sql_mode()),
         }
     }
 
@@ -89,16 +88,14 @@ impl<F: SessionFactory> Connection<F> {
         for is_known in [false, true] {
             match &shape.place {
                 Place::Here { .. } => break,
+                Place::WithLast if shape.asks_several(behind.has_last_query_where_last()) => {
+                    return Ok(self.refuse_apart());
+                }
                 Place::WithLast if self.asks_here(behind, &shape) => match behind.peer_asked(&shape) {
                     None => break,
                     Some(peer) => return Box::pin(self.ask_last_peer(behind, &job, &peer)).await,
                 },
-                Place::Source(_) if self.asks_here(behind, &shape) => {
-                    let message = "Avocet: the statement before ran here, and the source cannot tell its FOUND_ROWS(), ROW_COUNT() or \
-                                   warnings; SET avocet_route = 'source' before it";
-                    self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(message));
-                    return Ok(Next::Continue);
-                }
+                Place::Source(_) if self.asks_here(behind, &shape) => return Ok(self.refuse_apart()),
                 Place::Source(why) => return self.pass_plainly(behind, job, &shape, why, began).await,
                 Place::WithLast => return self.pass_plainly(behind, job, &shape, "", began).await,
                 Place::Either(candidate) => {
@@ -174,6 +171,14 @@ impl<F: SessionFactory> Connection<F> {
         Ok(())
     }
 
+    /// What a statement asks for is known where it cannot run.
+    fn refuse_apart(&mut self) -> Next {
+        let message = "Avocet: a statement before ran on another server than this one runs on, which cannot tell its FOUND_ROWS(), \
+                       ROW_COUNT() or warnings; SET avocet_route = 'source' before it, or ask for each of them alone";
+        self.reply_error(&ErrorCode::UNKNOWN_ERROR.because(message));
+        Next::Continue
+    }
+
     fn asks_here(&self, behind: &Behind, shape: &Shape) -> bool {
         shape.asks_here(behind.view.last_ran_here, behind.view.last_query_ran_here)
     }
@@ -187,6 +192,11 @@ impl<F: SessionFactory> Connection<F> {
         has_key: bool,
         began: Instant,
     ) -> Result<Next, WireError> {
+        if let Job::Execute(_, id) = &job
+            && let Some(why) = behind.why_means_other(*id)
+        {
+            return self.pass_plainly(behind, job, shape, why, began).await;
+        }
         let Some(explained) = self.explained(behind, &job) else {
             return self.pass_plainly(behind, job, shape, "it cannot be explained", began).await;
         };
