@@ -264,3 +264,47 @@ fn collect_entries(lists: &Lists, entries: &[UndoEntry], keeper: &mut Keeper) {
         keeper.bytes -= freed as isize;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use avocet_base::Env;
+    use avocet_base::env::sim::SimDisk;
+    use avocet_types::{Collation, ColumnDef, Datum, IndexDef, SqlType, TableDef};
+
+    use crate::engine::{Engine, EngineOptions};
+    use crate::txn::TxnOptions;
+    use std::sync::Arc;
+
+    /// A thread may be held up between its commit and the handing over of what that has left.
+    #[test]
+    fn a_commit_that_is_handed_over_late_leaves_no_entry() {
+        let env = Env { disk: Arc::new(SimDisk::new()), ..Env::os() };
+        let options = EngineOptions { env, background: false, ..EngineOptions::new("/data") };
+        let engine = Engine::open(options).expect("it opens");
+        engine.create_database("d", Collation::DEFAULT).expect("created");
+        let columns = ["k", "other"].map(|name| ColumnDef::new(name, SqlType::BIGINT)).to_vec();
+        let def = TableDef::new("d", "t", columns, vec![IndexDef::secondary("k", &[0])]);
+        let table = engine.create_table(def).expect("created");
+        let commit = |txn: crate::txn::Txn| txn.commit().expect("logged").wait().expect("durable");
+        let mut txn = engine.begin(TxnOptions::default());
+        let row = txn.insert(&table, &[Datum::Int(1), Datum::Int(1)]).expect("inserted");
+        commit(txn);
+        engine.collector().collect_all();
+        let old = engine.begin(TxnOptions::default());
+        for change in [(0, Datum::Int(2)), (1, Datum::Int(2))] {
+            let mut txn = engine.begin(TxnOptions::default());
+            txn.update(&table, row, &[change]).expect("updated").expect("in its place");
+            commit(txn);
+        }
+        let entries = || table.indexes[0].tree.len();
+        assert_eq!(entries(), 2);
+        let late = engine.garbage.fresh.lock().pop_front().expect("the first of two");
+        old.rollback();
+        engine.collector().collect_all();
+        assert_eq!(entries(), 1);
+        engine.garbage.push(late);
+        engine.collector().collect_all();
+        assert_eq!(entries(), 1);
+        assert_eq!(engine.garbage.fresh.lock().len(), 0);
+    }
+}

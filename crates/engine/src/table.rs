@@ -61,39 +61,85 @@ pub struct TableHandle {
     changed_at: Timestamp,
 }
 
-/// Where changed rows of column blocks went, as long as a snapshot may still see them in their old places.
+/// Where changed rows went that have another place since, as long as a snapshot may still see them in their old places.
 ///
 /// A transaction under REPEATABLE READ can change a row that moved after its snapshot: it then sees its own change in the
-/// new place, and must not see the row of its snapshot in the old one.
+/// new place, and must not see the row of its snapshot in the old one. A row may have moved more than once since: the places
+/// that it had are a chain.
 #[derive(Default)]
 pub(crate) struct Relocations {
     count: AtomicUsize,
+    moves: Mutex<Moves>,
+}
+
+#[derive(Default)]
+struct Moves {
     /// From the new place to the old one, and who moved the row.
-    old: Mutex<HashMap<RowId, (RowId, Arc<TxnState>)>>,
+    old: HashMap<RowId, (RowId, Arc<TxnState>)>,
+    /// The way back.
+    new: HashMap<RowId, RowId>,
+}
+
+impl Moves {
+    fn remove(&mut self, to: RowId) -> Option<(RowId, Arc<TxnState>)> {
+        let moved = self.old.remove(&to)?;
+        // Whoever was rolled back may have moved the row to somewhere else before.
+        if self.new.get(&moved.0) == Some(&to) {
+            self.new.remove(&moved.0);
+        }
+        Some(moved)
+    }
 }
 
 impl Relocations {
     pub fn note(&self, from: RowId, to: RowId, by: &Arc<TxnState>) {
-        let mut old = self.old.lock();
-        old.insert(to, (from, by.clone()));
-        self.count.store(old.len(), Ordering::Relaxed);
+        let mut moves = self.moves.lock();
+        moves.old.insert(to, (from, by.clone()));
+        moves.new.insert(from, to);
+        self.count.store(moves.old.len(), Ordering::Relaxed);
     }
 
-    /// The old place of a row that was moved by a transaction which a snapshot at `ts` does not see.
-    pub fn unseen_at(&self, ts: Timestamp, id: RowId) -> Option<RowId> {
+    /// The places that a row had before transactions moved it which a snapshot at `ts` does not see. It sees the row in one of
+    /// them, if at all.
+    pub fn unseen_at(&self, ts: Timestamp, id: RowId) -> Vec<RowId> {
+        let mut places = Vec::new();
         if self.count.load(Ordering::Relaxed) == 0 {
-            return None;
+            return places;
         }
-        let old = self.old.lock();
-        let (from, by) = old.get(&id)?;
-        by.committed_at().is_some_and(|at| at > ts).then_some(*from)
+        let moves = self.moves.lock();
+        let mut at = id;
+        while let Some((from, by)) = moves.old.get(&at)
+            && by.committed_at().is_some_and(|at| at > ts)
+        {
+            places.push(*from);
+            at = *from;
+        }
+        places
     }
 
+    /// Every snapshot sees the row in this place, or none does any more.
     pub fn forget(&self, to: RowId) {
+        self.change(|moves| drop(moves.remove(to)));
+    }
+
+    /// No snapshot sees the row in this place, to which it came and which it has left again: it went on from the place before.
+    pub fn pass_over(&self, place: RowId) {
+        self.change(|moves| {
+            let Some((from, _)) = moves.remove(place) else { return };
+            if let Some(next) = moves.new.remove(&place)
+                && let Some(moved) = moves.old.get_mut(&next)
+            {
+                moved.0 = from;
+                moves.new.insert(from, next);
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Moves)) {
         if self.count.load(Ordering::Relaxed) > 0 {
-            let mut old = self.old.lock();
-            old.remove(&to);
-            self.count.store(old.len(), Ordering::Relaxed);
+            let mut moves = self.moves.lock();
+            change(&mut moves);
+            self.count.store(moves.old.len(), Ordering::Relaxed);
         }
     }
 }

@@ -127,7 +127,7 @@ pub enum Change {
 }
 
 /// An index entry that was right before a change.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StaleEntry {
     pub index: IndexId,
     pub entry: Box<[u8]>,

@@ -90,8 +90,8 @@ impl Txn {
         id: RowId,
         place: &NewPlace,
     ) -> Result<()> {
-        if let Some(from) = table.relocations.unseen_at(self.view.snapshot.ts(), id) {
-            self.mask(t, table, from);
+        for place in table.relocations.unseen_at(self.view.snapshot.ts(), id) {
+            self.mask(t, table, place);
         }
         match &place.key {
             Some(key) => self.mask_replaced(table, key, id),
