@@ -31,13 +31,32 @@ pub(crate) fn start(engine: &Arc<Engine>) {
     let engine_of_relief = Arc::downgrade(engine);
     threads.push(start_thread("avocet-memory", {
         let signals = signals.clone();
-        move || relieve(&signals, &engine_of_relief)
+        move || {
+            let _end = StopOnPanic { thread: "avocet-memory", engine: engine_of_relief.clone() };
+            relieve(&signals, &engine_of_relief);
+        }
     }));
     threads.push(spawn("avocet-maintain", signals.clone(), Arc::downgrade(engine), MAINTAIN_EVERY, maintain));
 }
 
+/// Without one of these threads memory and the log grow without a bound: better that nobody writes any more, and is told why.
+struct StopOnPanic {
+    thread: &'static str,
+    engine: Weak<Engine>,
+}
+
+impl Drop for StopOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(engine) = self.engine.upgrade()
+        {
+            engine.health.stop_for(format!("its thread {} has panicked", self.thread));
+        }
+    }
+}
+
 fn spawn(
-    name: &str,
+    name: &'static str,
     signals: Arc<Signals>,
     engine: Weak<Engine>,
     every: Duration,
@@ -45,6 +64,7 @@ fn spawn(
 ) -> std::thread::JoinHandle<()> {
     // The engine is held for the work alone: two threads that held it while they wait would never both let go of it.
     let run = move || {
+        let _end = StopOnPanic { thread: name, engine: engine.clone() };
         loop {
             let mut ending = signals.ending.lock();
             if !*ending {
@@ -116,4 +136,32 @@ fn pacer(engine: &Arc<Engine>) -> Pacer<'_> {
         signals: &engine.signals,
         urgency: Box::new(urgency),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use avocet_base::Env;
+    use avocet_base::env::sim::SimDisk;
+
+    use super::*;
+    use crate::engine::EngineOptions;
+
+    #[test]
+    fn a_thread_that_panics_stops_the_engine() {
+        let env = Env { disk: Arc::new(SimDisk::new()), ..Env::os() };
+        let options = EngineOptions { env, background: false, ..EngineOptions::new("/data") };
+        let engine = Engine::open(options).expect("it opens");
+        let every = Duration::from_millis(1);
+        let thread = spawn("avocet-maintain", engine.signals.clone(), Arc::downgrade(&engine), every, |_| {
+            panic!("a test's")
+        });
+        assert!(thread.join().is_err());
+        let since = Instant::now();
+        while engine.health.check().is_ok() {
+            assert!(since.elapsed() < Duration::from_secs(10));
+        }
+        assert!(engine.health.check().is_err_and(|error| error.to_string().contains("avocet-maintain")));
+    }
 }

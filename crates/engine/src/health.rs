@@ -16,7 +16,12 @@ pub(crate) struct Health {
 impl Health {
     /// Ends all work after an error that nothing may follow.
     pub fn stop(&self, why: &EngineError) {
-        let _ = self.stopped.set(why.to_string());
+        self.stop_for(why.to_string());
+    }
+
+    /// Ends all work for a reason that is no error of a caller's.
+    pub fn stop_for(&self, why: String) {
+        let _ = self.stopped.set(why);
     }
 
     /// After an error of the log: a record that it refused did not happen; after anything else nothing may go on.

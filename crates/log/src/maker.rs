@@ -7,8 +7,20 @@ use crate::intake::Shared;
 use crate::pool::{SPARE_PREFIX, Spare};
 use crate::segment::segment_path;
 
+/// Whoever needs a segment would wait for ever.
+struct StopOnPanic<'s>(&'s Shared);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop(Error::Panicked);
+        }
+    }
+}
+
 /// Body of the segment maker's thread.
 pub(crate) fn run_maker(shared: &Shared) {
+    let _end = StopOnPanic(shared);
     let mut intake = shared.intake.lock();
     while !intake.closing && shared.durable.failure().is_none() {
         let Some(room) = intake.spares.due(shared.room()) else {
