@@ -62,18 +62,20 @@ fn latch<'r>(
 }
 
 fn collect_latched(table: &TableHandle, mut row: RowLatch<'_>, entry: &UndoEntry, buf: &mut RowBuf) -> usize {
-    let (mut stale, is_delete, is_insert, held) = {
+    let (mut stale, mut older, is_delete, is_insert, held) = {
         let mut link = entry.undo.link();
         let held = link.bytes();
         let stale = std::mem::take(&mut link.stale);
-        (stale, matches!(link.change, Change::Delete), matches!(link.change, Change::Insert), held)
+        let (is_delete, is_insert) =
+            (matches!(link.change, Change::Delete), matches!(link.change, Change::Insert));
+        (stale, link.older(), is_delete, is_insert, held)
     };
     // A commit that is handed over late is cut off with a later one: what it has left goes now, while that can be told of the
     // row (it may be frozen next), and not with its own entry.
-    let mut older = entry.undo.older_in_use();
-    while let Some(undo) = older {
-        stale.extend_from_slice(&undo.link().stale);
-        older = undo.older_in_use();
+    while let Some(undo) = older.filter(|older| !older.is_settled()) {
+        let link = undo.link();
+        stale.extend_from_slice(&link.stale);
+        older = link.older();
     }
     let deleted = is_delete && !row.is_live();
     if deleted {
