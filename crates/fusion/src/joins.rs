@@ -25,6 +25,8 @@ use crate::names::{df_result, name_of};
 use crate::nodes;
 use crate::pass_node::PassNode;
 
+/// The column of a needle that is made of no columns.
+const NEEDLE: &str = "needle";
 /// The column that numbers equal rows.
 const NUMBER: &str = "row_number";
 /// DataFusion's name for the column that a mark join adds.
@@ -205,22 +207,32 @@ impl Lowerer {
         left: LogicalPlan,
         right: LogicalPlan,
     ) -> Result<LogicalPlan, SqlError> {
-        let conditions = self.join_conditions(join)?;
-        let builder = LogicalPlanBuilder::from(left);
+        let mut conditions = self.join_conditions(join)?;
         // The right side is run several times then.
         let [Equality { left: needle, right: key }] = &join.keys[..] else {
             return Err(unsupported("NOT IN of rows that may hold NULL"));
         };
         if self.method == Method::InMemory || is_volatile(&right)? {
+            let own: Vec<_> = left.schema().columns().into_iter().map(df::Expr::Column).collect();
+            let left = with_needle(left, &own, &mut conditions)?;
             let none = (Vec::<Column>::new(), Vec::<Column>::new());
             let all = conditions.into_iter().reduce(|a, b| binary(a, Operator::And, b)).unwrap_or(lit(true));
             let nulls = NullEquality::NullEqualsNothing;
-            let joined =
-                builder.join_detailed_with_options(right, JoinType::LeftAnti, none, Some(all), nulls, true);
-            return df_result(joined.and_then(|b| b.build()));
+            let joined = LogicalPlanBuilder::from(left).join_detailed_with_options(
+                right,
+                JoinType::LeftAnti,
+                none,
+                Some(all),
+                nulls,
+                true,
+            );
+            let joined = df_result(joined.and_then(|b| b.build()))?;
+            // Rows without columns need none of a projection.
+            let is_plain = own.is_empty() || joined.schema().fields().len() == own.len();
+            return if is_plain { Ok(joined) } else { nodes::project(joined, own) };
         }
         let condition = self.no_nulls(needle, key, right.clone())?;
-        let joined = builder.join_on(right, JoinType::LeftAnti, conditions);
+        let joined = LogicalPlanBuilder::from(left).join_on(right, JoinType::LeftAnti, conditions);
         df_result(joined.and_then(|b| b.filter(condition)).and_then(|b| b.build()))
     }
 
@@ -320,6 +332,24 @@ impl Lowerer {
         let columns: Vec<_> = ids.iter().map(|id| self.plain_column(*id)).collect();
         nodes::project(joined, columns)
     }
+}
+
+/// DataFusion's join that knows of NULLs looks for them in its keys, and what has no columns is no key to it: such a needle becomes a
+/// column of the rows.
+fn with_needle(
+    rows: LogicalPlan,
+    columns: &[df::Expr],
+    conditions: &mut [df::Expr],
+) -> Result<LogicalPlan, SqlError> {
+    for condition in conditions {
+        if let df::Expr::BinaryExpr(BinaryExpr { left: needle, op: Operator::Eq, .. }) = condition
+            && needle.column_refs().is_empty()
+        {
+            let needle = std::mem::replace(&mut **needle, df::ident(NEEDLE)).alias(NEEDLE);
+            return nodes::project(rows, columns.iter().cloned().chain([needle]));
+        }
+    }
+    Ok(rows)
 }
 
 /// Whether a plan may give other rows each time.
