@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 
 use crate::aggregate::call;
 use crate::barrier::{Barrier, JOINS_BETWEEN};
-use crate::expr::{LONG_CHAIN, binary, cast, equality_key_of, key_meeting_type};
+use crate::expr::{LONG_CHAIN, binary, cast, equality_key_of, key_meeting_type, meeting_type};
 use crate::lower::{Lowerer, as_subquery};
 use crate::method::Method;
 use crate::names::{df_result, name_of};
@@ -121,7 +121,10 @@ impl Lowerer {
                 JoinKind::Semi | JoinKind::Anti { .. } | JoinKind::Mark(_) => self.membership(key)?,
                 _ => match self.equality_of_doubles(key)? {
                     Some(equality) => equality,
-                    None => self.condition(&key.clone().into_expr())?,
+                    None => match self.equality_of_integers(key)? {
+                        Some(equality) => equality,
+                        None => self.condition(&key.clone().into_expr())?,
+                    },
                 },
             });
         }
@@ -145,6 +148,21 @@ impl Lowerer {
             Ok::<_, SqlError>(binary(value, Operator::Plus, lit(0.0f64)))
         });
         Ok(Some(binary(left?, Operator::Eq, right?)))
+    }
+
+    /// No integer type has all that BIGINT and BIGINT UNSIGNED have; as decimals they are keys, rather than a condition on each pair
+    /// of rows.
+    fn equality_of_integers(&mut self, key: &Equality) -> Result<Option<df::Expr>, SqlError> {
+        let sides = [&key.left, &key.right];
+        if sides.iter().any(|side| ValueClass::of(&side.ty) != ValueClass::Int) {
+            return Ok(None);
+        }
+        let (left, right) = (self.value(&key.left)?, self.value(&key.right)?);
+        if meeting_type(&left, &right).is_some() {
+            return Ok(None);
+        }
+        let ty = key_meeting_type(&left, &right);
+        Ok(ty.map(|ty| binary(cast(left, &ty), Operator::Eq, cast(right, &ty))))
     }
 
     /// A needle and a subquery's column, both cast (or turned into keys) so that they compare natively.
