@@ -503,7 +503,7 @@ impl Lowerer {
             AggregateFunction::Sum | AggregateFunction::Avg => {
                 let (arg, ty) = self.sum_arg(&args[0])?;
                 let add = match ty {
-                    DataType::Float64 => OverFrame::create(Fold::Sum),
+                    DataType::Float64 => OverFrame::create(Fold::Sum, self.stop.clone()),
                     _ => agg::sum::sum_udaf(),
                 };
                 let sum = calls.add(over(self, add, vec![arg.clone()])?);
@@ -549,7 +549,8 @@ impl Lowerer {
                 Some(fold) => {
                     let value = self.value(&args[0])?;
                     let arg = cast(value, &fold.ty());
-                    let expr = calls.add(over(self, OverFrame::create(fold), vec![arg])?);
+                    let folded = OverFrame::create(fold, self.stop.clone());
+                    let expr = calls.add(over(self, folded, vec![arg])?);
                     let expr = match fold.ty() {
                         DataType::Float64 => Finite::create(variance_of(function)).call(vec![expr]),
                         _ => expr,

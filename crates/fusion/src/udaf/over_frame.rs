@@ -1,18 +1,24 @@
 //! Aggregates over the frame of a window that can not be taken back row by row: sums and variances of doubles, of which
 //! nothing exact is left when a large number leaves the frame, and bit operations. Where rows leave, the frame is kept and
-//! folded anew for each row, as MySQL does.
+//! folded anew for each row, as MySQL does. That takes the square of a large frame's rows, in one go for a whole partition where frames
+//! end with it: so each fold asks whether the query goes on.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use avocet_sql::relational::Checkpoint;
 use avocet_types::accumulate::moments::Moments;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, TypeSignature, Volatility,
 };
+
+use crate::stop::Stop;
+use crate::udf::external;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fold {
@@ -36,16 +42,31 @@ impl Fold {
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub struct OverFrame {
     fold: Fold,
+    stop: Arc<Stop>,
     signature: Signature,
 }
 
+impl PartialEq for OverFrame {
+    fn eq(&self, other: &Self) -> bool {
+        self.fold == other.fold
+    }
+}
+
+impl Eq for OverFrame {}
+
+impl Hash for OverFrame {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fold.hash(state);
+    }
+}
+
 impl OverFrame {
-    pub fn create(fold: Fold) -> Arc<AggregateUDF> {
+    pub fn create(fold: Fold, stop: Arc<Stop>) -> Arc<AggregateUDF> {
         let signature = Signature::new(TypeSignature::Exact(vec![fold.ty()]), Volatility::Immutable);
-        Arc::new(AggregateUDF::new_from_impl(Self { fold, signature }))
+        Arc::new(AggregateUDF::new_from_impl(Self { fold, stop, signature }))
     }
 }
 
@@ -81,7 +102,7 @@ impl AggregateUDFImpl for OverFrame {
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Frame { fold: self.fold, rows: VecDeque::new() }))
+        Ok(Box::new(Frame { fold: self.fold, rows: VecDeque::new(), stop: self.stop.clone() }))
     }
 }
 
@@ -166,6 +187,7 @@ impl Accumulator for Running {
 struct Frame {
     fold: Fold,
     rows: VecDeque<Raw>,
+    stop: Arc<Stop>,
 }
 
 impl Accumulator for Frame {
@@ -192,6 +214,7 @@ impl Accumulator for Frame {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.stop.check().map_err(external)?;
         let mut running = Running::new(self.fold);
         self.rows.iter().for_each(|raw| running.meet(*raw));
         Ok(running.result())

@@ -209,6 +209,17 @@ fn sorts_of_recursions_are_killed_at_once() {
     check_given_back(&client, &spill, sql);
 }
 
+/// Frames that end with the partition are folded in one go.
+#[test]
+fn folds_of_large_frames_are_killed_at_once() {
+    let (mut client, _folder, spill) = client();
+    client.check("SET max_execution_time = 300", "ok 0");
+    let sql = "SELECT SUM(y) FROM (SELECT SUM(x) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS y FROM t) u";
+    let answer = client.run(sql);
+    assert!(answer.starts_with("ERROR 3024"), "{answer}");
+    check_given_back(&client, &spill, sql);
+}
+
 /// What has to be in memory as a whole.
 #[test]
 fn what_can_not_spill_fails_by_name() {
