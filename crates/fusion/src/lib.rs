@@ -49,6 +49,7 @@ mod runtime;
 mod scan;
 mod setup;
 mod shared;
+mod shown_texts;
 mod single;
 pub mod source;
 mod spilling;

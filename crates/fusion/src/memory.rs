@@ -158,6 +158,10 @@ impl QueryPool {
         Self { limit, spillable_limit, reservation_limit, all, shortage, state }
     }
 
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Whether the operator may have so much more.
     fn admits(&self, state: &State, reservation: &MemoryReservation, additional: usize) -> bool {
         let consumer = reservation.consumer();

@@ -14,7 +14,8 @@
 //! end of a partition fail if it does not fit.
 //!
 //! The other operator passes rows on as soon as their frames have been read. It is metered: what it has read and not passed on yet
-//! is what it keeps, besides the rows of frames that reach back.
+//! is what it keeps, besides the rows of frames that reach back. What functions show of texts is counted for a whole partition, and
+//! bounded by how many rows go into the other operator at a time (shown_texts.rs).
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -44,7 +45,9 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 
 use crate::compact::own_bytes;
+use crate::memory::QueryPool;
 use crate::scan::copied;
+use crate::shown_texts::{Longest, Pieces, Shown, bytes_of, most_of, shown_by};
 
 /// Replaces the one operator and meters the other.
 #[derive(Debug)]
@@ -130,7 +133,10 @@ impl ExecutionPlan for PartitionsExec {
             runtime.disk_manager.tmp_files_enabled() && self.window.window_expr().iter().all(is_of_partition);
         let consumer = MemoryConsumer::new(format!("rows of a window's partition[{partition}]"));
         let memory = consumer.with_can_spill(can_spill).register(context.memory_pool());
+        // One result for all rows of a partition is there once.
+        let functions = self.window.window_expr().iter().filter(|expr| !is_of_partition(expr));
         let worker = Worker {
+            shown: shown_by(&functions.cloned().collect::<Vec<_>>()),
             exprs: self.window.window_expr().to_vec(),
             keys: self.window.partition_by_sort_keys()?,
             schema: schema.clone(),
@@ -182,6 +188,7 @@ enum Ready {
 
 struct Worker {
     exprs: Vec<Arc<dyn WindowExpr>>,
+    shown: Vec<Shown>,
     /// PARTITION BY.
     keys: Vec<PhysicalSortExpr>,
     schema: SchemaRef,
@@ -339,6 +346,9 @@ impl Worker {
         let mut results = vec![Vec::new(); self.exprs.len()];
         for partition in self.partitions(&rows)? {
             let partition = rows.slice(partition.start, partition.len());
+            if !self.shown.is_empty() {
+                self.memory_of_ready.try_grow(bytes_of(&self.shown, &partition)?)?;
+            }
             for (expr, results) in self.exprs.iter().zip(&mut results) {
                 results.push(expr.evaluate(&partition)?);
             }
@@ -380,7 +390,9 @@ fn with_results(batch: &RecordBatch, results: &[ScalarValue], schema: &SchemaRef
 
 /// A window operator between two that count what it keeps.
 fn metered(window: &BoundedWindowAggExec) -> Result<Arc<dyn ExecutionPlan>> {
-    let meter = Arc::new(Meter { back: rows_back(window), by_partition: Mutex::default() });
+    let shown = shown_by(window.window_expr());
+    let columns = window.input().schema().fields().len();
+    let meter = Arc::new(Meter { back: rows_back(window), shown, columns, by_partition: Mutex::default() });
     let fed = Arc::new(MeterExec { input: window.input().clone(), meter: meter.clone(), side: Side::In });
     let window = BoundedWindowAggExec::try_new(
         window.window_expr().to_vec(),
@@ -408,6 +420,9 @@ fn rows_back(window: &BoundedWindowAggExec) -> usize {
 #[derive(Debug)]
 struct Meter {
     back: usize,
+    shown: Vec<Shown>,
+    /// Of the input; the results stand behind them.
+    columns: usize,
     /// Of each partition that runs.
     by_partition: Mutex<HashMap<usize, Arc<Mutex<Held>>>>,
 }
@@ -419,6 +434,7 @@ struct Held {
     rows_in: usize,
     bytes_in: usize,
     rows_out: usize,
+    longest: Longest,
     memory: MemoryReservation,
 }
 
@@ -428,6 +444,15 @@ impl Held {
         let rows = self.rows_in.saturating_sub(self.rows_out).saturating_add(self.back).min(self.rows_in);
         let average = self.bytes_in / self.rows_in.max(1) + 1;
         self.memory.try_resize(rows.saturating_mul(2 * average))
+    }
+
+    /// The rows that go in next, counted.
+    fn next_of(&mut self, pieces: &mut Pieces, most: usize) -> Result<Option<RecordBatch>> {
+        let Some(piece) = pieces.next(&mut self.longest, most) else { return Ok(None) };
+        self.rows_in += piece.num_rows();
+        self.bytes_in += own_bytes(&piece);
+        self.count()?;
+        Ok(Some(piece))
     }
 }
 
@@ -490,7 +515,9 @@ impl ExecutionPlan for MeterExec {
                 let consumer = MemoryConsumer::new(format!("rows of window frames[{partition}]"));
                 let memory = consumer.register(context.memory_pool());
                 let back = self.meter.back;
-                let held = Arc::new(Mutex::new(Held { back, rows_in: 0, bytes_in: 0, rows_out: 0, memory }));
+                let longest = Longest::new(&self.meter.shown);
+                let held = Held { back, rows_in: 0, bytes_in: 0, rows_out: 0, longest, memory };
+                let held = Arc::new(Mutex::new(held));
                 self.meter.by_partition.lock().insert(partition, held.clone());
                 held
             }
@@ -499,25 +526,37 @@ impl ExecutionPlan for MeterExec {
                 held.ok_or_else(|| DataFusionError::Internal("a window's meter is missing".into()))?
             }
         };
-        let side = self.side;
+        let query = context.session_config().get_extension::<QueryPool>();
+        let most = query.map_or(usize::MAX, |query| most_of(query.limit()));
         let input = self.input.execute(partition, context)?;
-        let counted = input.map(move |batch| {
-            let batch = batch?;
-            let mut held = held.lock();
-            match side {
-                Side::In => {
-                    held.rows_in += batch.num_rows();
-                    held.bytes_in += own_bytes(&batch);
-                    held.count()?;
-                }
-                Side::Out => {
-                    held.rows_out += batch.num_rows();
-                    // It has become less.
-                    let _ = held.count();
+        let meter = self.meter.clone();
+        let schema = self.schema();
+        if self.side == Side::Out {
+            let counted = input.map(move |batch| {
+                let batch = batch?;
+                let mut held = held.lock();
+                held.rows_out += batch.num_rows();
+                held.longest.note(&meter.shown, meter.columns, &batch);
+                // It has become less.
+                let _ = held.count();
+                Ok(batch)
+            });
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, counted)));
+        }
+        let pieces = futures::stream::try_unfold((input, None), move |(mut input, mut pieces)| {
+            let (meter, held) = (meter.clone(), held.clone());
+            async move {
+                loop {
+                    if let Some(some) = &mut pieces
+                        && let Some(piece) = held.lock().next_of(some, most)?
+                    {
+                        return Ok(Some((piece, (input, pieces))));
+                    }
+                    let Some(batch) = input.next().await else { return Ok(None) };
+                    pieces = Some(Pieces::of(&meter.shown, batch?)?);
                 }
             }
-            Ok(batch)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, pieces)))
     }
 }

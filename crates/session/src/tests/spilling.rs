@@ -209,6 +209,27 @@ fn sorts_of_recursions_are_killed_at_once() {
     check_given_back(&client, &spill, sql);
 }
 
+/// A text that a window function shows for each row has its bytes each time, and a document grows: few are there at a time.
+#[test]
+fn texts_that_windows_show_again() {
+    let (mut client, _folder, spill) = client();
+    client.run("CREATE TABLE w (id INT PRIMARY KEY, s LONGTEXT)");
+    client.run("INSERT INTO w SELECT id, IF(id = 0, REPEAT('z', 1000000), id) FROM t WHERE id < 1000");
+    client.check("SET query_memory_limit = 40000000", "ok 0");
+    for (sql, wanted) in [
+        ("SELECT SUM(LENGTH(f)) FROM (SELECT FIRST_VALUE(s) OVER (ORDER BY id) AS f FROM w) u", "1000000000"),
+        ("SELECT SUM(LENGTH(f)) FROM (SELECT MAX(s) OVER (ORDER BY id) AS f FROM w) u", "1000000000"),
+        ("SELECT SUM(LENGTH(f)) FROM (SELECT LAG(s) OVER (ORDER BY id) AS f FROM w) u", "1002886"),
+        (
+            "SELECT SUM(JSON_LENGTH(j)) FROM (SELECT JSON_ARRAYAGG(v) OVER (ORDER BY id) AS j FROM t WHERE id < 3000) u",
+            "4501500",
+        ),
+    ] {
+        client.check(sql, wanted);
+        check_given_back(&client, &spill, sql);
+    }
+}
+
 /// Frames that end with the partition are folded in one go.
 #[test]
 fn folds_of_large_frames_are_killed_at_once() {
@@ -234,6 +255,7 @@ fn what_can_not_spill_fails_by_name() {
         "WITH RECURSIVE r AS (SELECT 1 AS n, s FROM t WHERE id < 6000 UNION ALL SELECT r.n + 1, r.s FROM r JOIN t ON r.s < t.s WHERE r.n < 2) SELECT COUNT(*), SUM(n) FROM r",
         "SELECT SUM(LENGTH(l)) FROM (SELECT LEAD(s, 90000) OVER (ORDER BY id) AS l FROM t) u",
         "SELECT MAX(m) FROM (SELECT MIN(s) OVER (ORDER BY id ROWS BETWEEN 90000 PRECEDING AND CURRENT ROW) AS m FROM t) u",
+        "SELECT MAX(LENGTH(j)) FROM (SELECT JSON_ARRAYAGG(s) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS j FROM t WHERE id < 3000) u",
         "SELECT COUNT(*) FROM t WHERE s >= ALL (SELECT s FROM t)",
         "SELECT COUNT(*) FROM t WHERE s NOT IN (SELECT IF(RAND() < 2, s, NULL) FROM t)",
     ] {
