@@ -41,18 +41,21 @@ pub(super) fn own_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(bytes).sum()
 }
 
+/// Texts with bytes of their own, where these are fewer than so many parts of what they share: a text that stands in many rows would
+/// have them in each.
+pub(super) fn owned(array: &ArrayRef, parts: usize) -> ArrayRef {
+    match shared_bytes(array) {
+        Some((shared, own)) if shared / parts > own => match array.data_type() {
+            DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+            _ => Arc::new(array.as_binary_view().gc()),
+        },
+        _ => array.clone(),
+    }
+}
+
 /// The same rows; those that keep twice as much as they need are copied.
 fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
-    let column = |array: &ArrayRef| -> ArrayRef {
-        match shared_bytes(array) {
-            Some((shared, own)) if shared > 2 * own => match array.data_type() {
-                DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-                _ => Arc::new(array.as_binary_view().gc()),
-            },
-            _ => array.clone(),
-        }
-    };
-    let columns = batch.columns().iter().map(column).collect();
+    let columns = batch.columns().iter().map(|column| owned(column, 2)).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }
@@ -88,6 +91,7 @@ impl Pass for Compact {
 #[cfg(test)]
 mod tests {
     use arrow::array::StringViewArray;
+    use datafusion::common::ScalarValue;
 
     use super::*;
 
@@ -102,5 +106,15 @@ mod tests {
         let few = compact(&few).expect("compacted");
         assert!(shared(&few) < shared(&batch) / 2);
         assert_eq!(few.column(0).as_string_view().value(9), "the text of row 0109");
+    }
+
+    #[test]
+    fn a_text_of_many_rows_stays_one() {
+        let long = ScalarValue::Utf8View(Some("z".repeat(10_000)));
+        let texts = long.to_array_of_size(1000).expect("an array");
+        let batch = RecordBatch::try_from_iter([("s", texts)]).expect("one column");
+        let part = crate::scan::copied(&batch, 0..500).expect("copied");
+        let bytes = part.column(0).get_array_memory_size();
+        assert!(bytes < 100_000, "{bytes}");
     }
 }

@@ -33,6 +33,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use parking_lot::Mutex;
 
+use crate::compact::owned;
 use crate::names::name_of;
 use crate::source::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 use crate::streamed::{Streamed, VECTOR};
@@ -366,17 +367,10 @@ fn cut(batch: &RecordBatch, rows: usize, pieces: &mut Vec<RecordBatch>) -> Resul
     Ok(())
 }
 
-/// A copy of some rows, which keeps no memory of others.
+/// A copy of some rows, which keeps no memory of others, unless it is less than that of copies.
 pub(super) fn copied(batch: &RecordBatch, rows: Range<usize>) -> Result<RecordBatch> {
     let places = UInt32Array::from_iter_values(rows.start as u32..rows.end as u32);
-    let copied = |column: &ArrayRef| -> Result<ArrayRef> {
-        let part = take(column, &places, None)?;
-        Ok(match part.data_type() {
-            DataType::Utf8View => Arc::new(part.as_string_view().gc()),
-            DataType::BinaryView => Arc::new(part.as_binary_view().gc()),
-            _ => part,
-        })
-    };
+    let copied = |column: &ArrayRef| -> Result<ArrayRef> { Ok(owned(&take(column, &places, None)?, 1)) };
     let columns = batch.columns().iter().map(copied).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)

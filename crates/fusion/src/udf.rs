@@ -126,6 +126,21 @@ impl ScalarUDFImpl for EvalUdf {
     }
 }
 
+/// The one argument of a function: as an array, and whether it is one value for all rows. What is made of that is made once.
+fn argument(args: &ScalarFunctionArgs) -> Result<(ArrayRef, bool)> {
+    let is_constant = matches!(args.args[0], ColumnarValue::Scalar(_));
+    let rows = if is_constant { 1 } else { args.number_rows };
+    Ok((args.args[0].to_array(rows)?, is_constant))
+}
+
+/// What a function has made of its argument.
+fn made_of(is_constant: bool, made: ArrayRef) -> Result<ColumnarValue> {
+    Ok(match is_constant {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
+        false => ColumnarValue::Array(made),
+    })
+}
+
 /// Bytes that compare, group and join as strings do under a collation, or as documents.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct SortKeyUdf {
@@ -154,7 +169,7 @@ impl ScalarUDFImpl for SortKeyUdf {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let array = args.args[0].to_array(args.number_rows)?;
+        let (array, is_constant) = argument(&args)?;
         let mut key = Vec::new();
         if self.collation == Collation::JSON {
             let documents = arrow::compute::cast(&array, &DataType::BinaryView)?;
@@ -166,7 +181,7 @@ impl ScalarUDFImpl for SortKeyUdf {
                     &key
                 }));
             }
-            return Ok(ColumnarValue::Array(Arc::new(out.finish())));
+            return made_of(is_constant, Arc::new(out.finish()));
         }
         let strings = array
             .as_string_view_opt()
@@ -182,7 +197,7 @@ impl ScalarUDFImpl for SortKeyUdf {
                 }
             }
         }
-        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+        made_of(is_constant, Arc::new(out.finish()))
     }
 }
 
@@ -214,17 +229,17 @@ impl ScalarUDFImpl for TrimmedUdf {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let array = args.args[0].to_array(args.number_rows)?;
+        let (array, is_constant) = argument(&args)?;
         let strings = array
             .as_string_view_opt()
             .ok_or_else(|| DataFusionError::Internal(format!("trimmed of {:?}", array.data_type())))?;
         // Hardly any value ends with a space: then the array is its own key.
         if !strings.iter().flatten().any(|text| text.ends_with(' ')) {
-            return Ok(ColumnarValue::Array(array));
+            return made_of(is_constant, array);
         }
         let trimmed: StringViewArray =
             strings.iter().map(|text| text.map(|t| t.trim_end_matches(' '))).collect();
-        Ok(ColumnarValue::Array(Arc::new(trimmed)))
+        made_of(is_constant, Arc::new(trimmed))
     }
 }
 

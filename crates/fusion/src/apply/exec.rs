@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatchOptions, UInt64Array, new_null_array};
-use arrow::compute::{cast, concat_batches, take_record_batch};
+use arrow::compute::{cast, concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use avocet_sql::relational::{ApplyKind, Checkpoint};
@@ -302,15 +302,7 @@ impl Worker {
     /// The answers as a column.
     fn column(&self, answers: &[Arc<Counted>], needles: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         if self.applied.kind == ApplyKind::Scalar {
-            let values = answers.iter().map(|answer| match &answer.answer {
-                Answer::Value(value) => value.clone(),
-                _ => ScalarValue::Null,
-            });
-            let ty = self.schema.field(self.schema.fields().len() - 1).data_type();
-            return match rows {
-                0 => Ok(new_null_array(ty, 0)),
-                _ => ScalarValue::iter_to_array(values),
-            };
+            return self.values(answers);
         }
         let needles = self.needle_keys.keys(needles, rows)?;
         let mut truth = Vec::with_capacity(rows);
@@ -320,6 +312,26 @@ impl Worker {
             truth.push(self.truth(&answer.answer, needles.get(row)));
         }
         Ok(cast(&BooleanArray::from(truth), &DataType::Int64)?)
+    }
+
+    /// The values, of which those of one answer are there once: rows of the same outer values share its bytes.
+    fn values(&self, answers: &[Arc<Counted>]) -> Result<ArrayRef> {
+        let (mut places, mut values) = (HashMap::new(), Vec::new());
+        let places = answers.iter().map(|answer| {
+            *places.entry(Arc::as_ptr(answer)).or_insert_with(|| {
+                values.push(match &answer.answer {
+                    Answer::Value(value) => value.clone(),
+                    _ => ScalarValue::Null,
+                });
+                values.len() as u64 - 1
+            })
+        });
+        let places = UInt64Array::from_iter_values(places);
+        if values.is_empty() {
+            let ty = self.schema.field(self.schema.fields().len() - 1).data_type();
+            return Ok(new_null_array(ty, 0));
+        }
+        Ok(take(&ScalarValue::iter_to_array(values)?, &places, None)?)
     }
 
     fn truth(&self, answer: &Answer, needle: Option<&Key>) -> Option<bool> {
