@@ -267,7 +267,8 @@ impl Lowerer {
             (Expr::column(0, sum_type, true), Expr::column(1, SqlType::BIGINT, true));
         let division = typer.arith(ArithOp::Div, sum_column, count_column)?;
         let division = typer.convert(division, ty);
-        let function = self.function(division, vec![sum_type, SqlType::BIGINT], false)?;
+        let shown = |at: usize| ["sum", "count"][at].to_owned();
+        let function = self.function(division, vec![sum_type, SqlType::BIGINT], false, &shown)?;
         // A sum of many digits stays as it is: what it is divided by may make it fit.
         let sum = match sum.ty {
             DataType::Decimal256(..) => sum.expr,

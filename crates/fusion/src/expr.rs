@@ -529,18 +529,20 @@ impl Lowerer {
             args.push(self.logical_value(&column)?);
             types.push(ty);
         }
+        let shown = |at: usize| self.columns()[ColumnId(columns[at] as u32)].shown();
         let expr = expr.clone().map_columns(&mut |index| columns.binary_search(&index).unwrap_or(usize::MAX));
-        Ok(self.function(expr, types, truth)?.call(args))
+        Ok(self.function(expr, types, truth, &shown)?.call(args))
     }
 
-    /// An expression as a function of its columns.
+    /// An expression as a function of its columns, of which errors tell as `shown`.
     pub(super) fn function(
         &self,
         expr: Expr,
         args: Vec<SqlType>,
         truth: bool,
+        shown: &dyn Fn(usize) -> String,
     ) -> Result<ScalarUDF, SqlError> {
-        EvalUdf::create(expr, args, truth, self.context.clone(), self.results.clone())
+        EvalUdf::create(expr, args, truth, shown, self.context.clone(), self.results.clone())
     }
 }
 

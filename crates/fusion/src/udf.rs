@@ -54,10 +54,11 @@ impl EvalUdf {
         expr: Expr,
         args: Vec<SqlType>,
         truth: bool,
+        shown: &dyn Fn(usize) -> String,
         context: Arc<EvalContext>,
         results: Arc<ResultBytes>,
     ) -> Result<ScalarUDF, SqlError> {
-        let program = BatchProgram::compile(&expr)?;
+        let program = BatchProgram::compile_named(&expr, shown)?;
         let volatility = if expr.is_volatile() { Volatility::Volatile } else { Volatility::Stable };
         let signature = match args.len() {
             0 => TypeSignature::Nullary,

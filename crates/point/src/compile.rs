@@ -430,7 +430,9 @@ fn compile_output(
                 return Err(NotPoint::because("a column beside aggregates").into());
             }
             let expr = expr.clone().map_columns(&mut |id| place(id).expect("looked up just now"));
-            Ok(RowProgram::compile(&expr)?)
+            let ids = || keys.iter().map(|key| key.id).chain(aggregates.iter().map(|a| a.id));
+            let shown = |at: usize| ids().nth(at).map_or_else(String::new, |id| query.columns[id].shown());
+            Ok(RowProgram::compile_named(&expr, &shown)?)
         }
     };
     let projected = block.projection.iter().map(|item| &item.expr);

@@ -117,8 +117,15 @@ impl Changer {
             let table = catalog.table_by_id(def.id).ok_or_else(|| NotPoint::because("not a stored table"))?;
             let own = bound.assignments.iter().filter(|assignment| assignment.target == at);
             let list: Vec<_> = own.map(|a| (a.column, a.value.clone())).collect();
-            let assignments =
-                Assignments::compile(&list, def, true, &|value| Ok(RowProgram::compile(value)?))?;
+            // Values are over the target's columns and the inputs, which follow the targets' row ids.
+            let input = |at: usize| bound.query.body.outputs.get(bound.targets.len() + at);
+            let shown = |at: usize| match def.columns.get(at) {
+                Some(column) => format!("`{}`.`{}`.`{}`", def.database, def.name, column.name),
+                None => input(at - def.columns.len())
+                    .map_or_else(String::new, |id| bound.query.columns[*id].shown()),
+            };
+            let compile = |value: &Expr| Ok(RowProgram::compile_named(value, &shown)?);
+            let assignments = Assignments::compile(&list, def, true, &compile)?;
             let own = bound.checks.iter().filter(|check| check.target == at);
             let checks = own
                 .map(|check| RowCheck::compile(&check.condition, &check.of))

@@ -122,9 +122,17 @@ impl Updates {
         let lookups = subqueries.map(|query| Lookups::compile(&query, width, catalog)).transpose()?;
         // One row alone, or a query's, is not given another value for a NULL.
         let is_list = matches!(&insert.source, InsertSource::Values(rows) if rows.len() > 1);
+        // The row's columns, those of the new row, and the query's.
+        let shown = |at: usize| {
+            let name = |column: usize| {
+                def.columns.get(column).map(|c| format!("`{}`.`{}`.`{}`", def.database, def.name, c.name))
+            };
+            let of_new_row = || name(at.checked_sub(def.columns.len())?).map(|name| format!("values({name})"));
+            name(at).or_else(of_new_row).unwrap_or_else(|| "a query's value".to_owned())
+        };
         let compile = |value: &Expr| match &lookups {
-            Some(lookups) => Ok(RowProgram::compile(&lookups.over_answers(value))?),
-            None => Ok(RowProgram::compile(value)?),
+            Some(lookups) => Ok(RowProgram::compile_named(&lookups.over_answers(value), &shown)?),
+            None => Ok(RowProgram::compile_named(value, &shown)?),
         };
         let assignments = Assignments::compile(&assignments, def, insert.ignore || is_list, &compile)?;
         Ok(Self { assignments, lookups: lookups.map(Box::new), checks: Arc::default(), is_of_session })

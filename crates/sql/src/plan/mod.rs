@@ -113,6 +113,19 @@ pub struct ColumnInfo {
     pub label: Option<ColumnLabel>,
 }
 
+impl ColumnInfo {
+    /// As MySQL's errors show it.
+    pub fn shown(&self) -> String {
+        match (&self.label, &self.origin) {
+            (Some(label), _) => format!("`{}`.`{}`", label.table, self.name),
+            (None, Some(ColumnOrigin { table, column, alias })) => {
+                format!("`{}`.`{alias}`.`{}`", table.database, table.columns[*column].name)
+            }
+            (None, None) => self.name.to_string(),
+        }
+    }
+}
+
 /// How clients are told of a column of a derived table, a common table expression or a view.
 #[derive(Clone, Debug)]
 pub struct ColumnLabel {

@@ -22,26 +22,73 @@ impl Expr {
     }
 }
 
+/// An expression for the error that one of its evaluations may raise. Parameters are places, which
+/// [`with_params`] fills in: a program is compiled once, for whatever they are.
+pub(crate) struct ErrorText<'e> {
+    pub expr: &'e Expr,
+    pub column_name: &'e dyn Fn(usize) -> String,
+}
+
+impl Display for ErrorText<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let param = &|index: usize| format!("{PLACE}{index}{PLACE}");
+        write_expr(f, self.expr, Names { column: self.column_name, param })
+    }
+}
+
+/// Stands on both sides of a parameter's number. No name has it, and literals show it as `\\0`.
+const PLACE: char = '\0';
+
+/// The text of an [`ErrorText`], with the parameters' values.
+pub(crate) fn with_params(text: &str, params: &[Datum<'_>]) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(PLACE) {
+        filled.push_str(before);
+        // A text that was cut within a place ends before it.
+        let Some((number, after)) = after.split_once(PLACE) else { return filled };
+        if let Some(value) = number.parse::<usize>().ok().and_then(|index| params.get(index)) {
+            filled.push_str(&Literal(value).to_string());
+        }
+        rest = after;
+    }
+    filled.push_str(rest);
+    filled
+}
+
+struct Literal<'d>(&'d Datum<'d>);
+
+impl Display for Literal<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_literal(f, self.0)
+    }
+}
+
 /// Columns appear as `#0`, `#1`….
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_expr(f, self, &|index| format!("#{index}"))
+        write_expr(f, self, Names { column: &|index| format!("#{index}"), param: &|_| "?".to_owned() })
     }
 }
 
 impl<F: Fn(usize) -> String> Display for SqlText<'_, F> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_expr(f, self.expr, &self.column_name)
+        write_expr(f, self.expr, Names { column: &self.column_name, param: &|_| "?".to_owned() })
     }
 }
 
-type Names<'n> = &'n dyn Fn(usize) -> String;
+/// What columns and parameters are shown as.
+#[derive(Clone, Copy)]
+struct Names<'n> {
+    column: &'n dyn Fn(usize) -> String,
+    param: &'n dyn Fn(usize) -> String,
+}
 
 fn write_expr(f: &mut Formatter<'_>, expr: &Expr, names: Names<'_>) -> fmt::Result {
     let one = |f: &mut Formatter<'_>, e: &Expr| write_expr(f, e, names);
     match &expr.kind {
-        ExprKind::Column(index) => f.write_str(&names(*index)),
-        ExprKind::Param(_) => f.write_char('?'),
+        ExprKind::Column(index) => f.write_str(&(names.column)(*index)),
+        ExprKind::Param(index) => f.write_str(&(names.param)(*index)),
         ExprKind::Literal(value) => write_literal(f, value),
         ExprKind::Arith { op, left, right } => infix(f, left, op.symbol(), right, names),
         ExprKind::Negate(inner) => {
@@ -201,6 +248,9 @@ fn write_literal(f: &mut Formatter<'_>, value: &Datum<'_>) -> fmt::Result {
                 match c {
                     '\'' => f.write_str("\\'")?,
                     '\\' => f.write_str("\\\\")?,
+                    '\0' => f.write_str("\\0")?,
+                    '\n' => f.write_str("\\n")?,
+                    '\r' => f.write_str("\\r")?,
                     c => f.write_char(c)?,
                 }
             }

@@ -3,6 +3,8 @@
 use thiserror::Error;
 
 use crate::convert::StoreError;
+use crate::datum::Datum;
+use crate::expr::display::with_params;
 use crate::expr::regexp::RegexpError;
 use crate::geometry::GeometryError;
 use crate::json::JsonError;
@@ -275,6 +277,15 @@ impl EvalError {
     pub(crate) fn in_operation(self, name: &str) -> Self {
         match self {
             Self::CollationMix { of, .. } => Self::CollationMix { of, operation: name.to_owned() },
+            other => other,
+        }
+    }
+
+    /// The same, with the parameters that the expression has.
+    #[cold]
+    pub(crate) fn with_params(self, params: &[Datum<'_>]) -> Self {
+        match self {
+            Self::OutOfRange { kind, expr } => Self::OutOfRange { kind, expr: with_params(&expr, params) },
             other => other,
         }
     }

@@ -306,7 +306,7 @@ impl RowProgram {
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
     ) -> EvalResult<Datum<'a>> {
-        self.root.eval(&Env { row, params, ctx })
+        self.root.eval(&Env { row, params, ctx }).map_err(|error| error.with_params(params))
     }
 
     /// Whether a condition is true for one row: not false and not NULL.
@@ -317,7 +317,8 @@ impl RowProgram {
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
     ) -> EvalResult<bool> {
-        Ok(self.root.truth(&Env { row, params, ctx })? == Some(true))
+        let truth = self.root.truth(&Env { row, params, ctx }).map_err(|error| error.with_params(params))?;
+        Ok(truth == Some(true))
     }
 
     /// The value of an expression without columns.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::datum::Datum;
 use crate::expr::coerce::is_identity;
+use crate::expr::display::ErrorText;
 use crate::expr::error::EvalResult;
 use crate::expr::func::regexp;
 use crate::expr::function::{Function, Nulls};
@@ -29,7 +30,7 @@ const MOST_TEXT: usize = 512;
 pub(crate) fn text(expr: &Expr, names: Names<'_>) -> Box<str> {
     let mut text = Beginning(String::new());
     // It ends when there is enough.
-    let _ = write!(text, "{}", expr.sql(names));
+    let _ = write!(text, "{}", ErrorText { expr, column_name: names });
     text.0.into()
 }
 
