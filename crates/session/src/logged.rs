@@ -20,6 +20,7 @@ use super::binary_log::{BinaryLog, DumpFrom, Dumping, KeptLog, LogReset, Replica
 use super::output::{COUNT, Rowset, text, varchar};
 use super::privileges::needs_one_of;
 use super::run::{Outcome, Text};
+use super::sql_mode::mysql_bits_of;
 use super::state::{Level, Session};
 
 /// Texts are UTF-8 here, whatever the client sent: utf8mb4_general_ci, which all servers know.
@@ -289,7 +290,7 @@ impl Session {
             wall_us: self.now_us(),
             database,
             names_database,
-            sql_mode: super::sql_mode::mysql_bits(&words(own.by_name("sql_mode"))),
+            sql_mode: mysql_bits_of(&words(own.by_name("sql_mode")), self.settings.sql_mode),
             collations: [OF_TEXTS, id(own.by_name("collation_connection")), collation_server],
             utf8mb4_collation: id(own.by_name("default_collation_for_utf8mb4")),
             time_zone: words(own.by_name("time_zone")),

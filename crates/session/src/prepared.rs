@@ -201,8 +201,11 @@ impl Session {
         let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
         let text = Text { using, ..text };
         self.assigns = statement.assigns;
+        // EXECUTE stands there in its own text, and this one is all of another.
+        let outer = self.part_of_text.take();
         let run = self.dispatch(&statement.kind, &text, sink);
         let result = Box::pin(run::on_stack_for(statement.height, run)).await;
+        self.part_of_text = outer;
         self.assigns = false;
         result
     }

@@ -96,6 +96,16 @@ pub fn mysql_bits(text: &str) -> u64 {
     text.split(',').fold(0, |bits, name| bits | bit(name))
 }
 
+/// The same of a session that runs a text which was read in this mode: a prepared one is read once.
+pub fn mysql_bits_of(text: &str, read_in: SqlMode) -> u64 {
+    const READING: [&str; 5] =
+        ["PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "NO_BACKSLASH_ESCAPES", "HIGH_NOT_PRECEDENCE"];
+    READING.iter().fold(mysql_bits(text), |bits, name| match read_in.has(flags(name)) {
+        true => bits | mysql_bits(name),
+        false => bits & !mysql_bits(name),
+    })
+}
+
 /// Whether the modes about dates and division by zero do not go along with strict mode.
 pub fn is_strict_in_part(mode: SqlMode) -> bool {
     let along = [SqlMode::NO_ZERO_IN_DATE, SqlMode::NO_ZERO_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];
