@@ -14,6 +14,9 @@ use parking_lot::Mutex;
 pub trait BinaryLog: std::fmt::Debug + Send + Sync {
     fn status(&self) -> BinaryLogStatus;
 
+    /// Waits until what is committed by now is in it, but no longer than this, and not while its disk is full; whether it is. Blocks.
+    fn catch_up(&self, at_most: Duration, stop: &dyn Fn() -> bool) -> bool;
+
     /// Names and sizes of its files.
     fn files(&self) -> Vec<(String, u64)>;
 

@@ -26,6 +26,9 @@ use super::state::{Level, Session};
 /// Texts are UTF-8 here, whatever the client sent: utf8mb4_general_ci, which all servers know.
 const OF_TEXTS: u16 = 45;
 
+/// So long SHOW BINARY LOG STATUS waits for a log that is behind what is committed; it tells how far it is then.
+const SHOWN_WITHIN: Duration = Duration::from_secs(10);
+
 /// 1236
 fn refused(why: impl Into<String>) -> SqlError {
     SqlError { errno: 1236, sqlstate: *b"HY000", message: why.into() }
@@ -49,6 +52,12 @@ fn not_purged(kept: &KeptLog) -> (u16, String) {
 impl Session {
     fn binary_log(&self) -> Option<&std::sync::Arc<dyn BinaryLog>> {
         self.shared.binary_log.get()
+    }
+
+    /// Waits until the log has what is committed by now: who has seen it must find it there. Whether it has.
+    pub(super) fn catch_up(&self, at_most: Duration) -> bool {
+        let stop = || self.info.interrupt.get().is_some();
+        self.binary_log().is_none_or(|log| blocking(|| log.catch_up(at_most, &stop)))
     }
 
     /// COM_REGISTER_SLAVE
@@ -121,6 +130,7 @@ impl Session {
     /// SHOW BINARY LOG STATUS
     pub(super) fn binary_log_status(&self, mut rows: Rowset) -> Rowset {
         if let Some(log) = self.binary_log() {
+            self.catch_up(SHOWN_WITHIN);
             let status = log.status();
             rows.columns[1].1 = COUNT;
             rows.push(vec![
