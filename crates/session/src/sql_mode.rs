@@ -96,11 +96,10 @@ pub fn mysql_bits(text: &str) -> u64 {
     text.split(',').fold(0, |bits, name| bits | bit(name))
 }
 
-/// The same of a session that runs a text which was read in this mode: a prepared one is read once.
-pub fn mysql_bits_of(text: &str, read_in: SqlMode) -> u64 {
-    const READING: [&str; 5] =
-        ["PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "NO_BACKSLASH_ESCAPES", "HIGH_NOT_PRECEDENCE"];
-    READING.iter().fold(mysql_bits(text), |bits, name| match read_in.has(flags(name)) {
+/// MySQL's bits of a session, and of a text that is read in this mode: a prepared one was read before.
+pub fn as_read_in(bits: u64, mode: SqlMode) -> u64 {
+    let reading = MODES.iter().filter(|(_, flag)| *flag != 0 && SqlMode::PARSING.has(SqlMode(*flag)));
+    reading.fold(bits, |bits, (name, flag)| match mode.has(SqlMode(*flag)) {
         true => bits | mysql_bits(name),
         false => bits & !mysql_bits(name),
     })

@@ -10,6 +10,7 @@ use avocet_engine::{
 };
 use avocet_sql::parse::statement::UserName;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::SqlMode;
 use avocet_types::schema::TableDef;
 
 use super::access::{Access, identities_of, specificity};
@@ -17,6 +18,7 @@ use super::needs;
 use crate::api::{AccountName, ConnectionRow};
 use crate::output::{Rowset, text, varchar};
 use crate::role_names::quoted;
+use crate::sql_mode::as_read_in;
 use crate::state::Session;
 
 impl Session {
@@ -164,6 +166,8 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
         if !statement.texts.is_empty() {
             return;
         }
+        // Printed with escapes.
+        statement.sql_mode = as_read_in(statement.sql_mode, SqlMode(0));
         for change in changes {
             let AccountChange::Put(user) = change else { continue };
             let words = |words: [&'static str; 2]| words[usize::from(if_it_fits)];

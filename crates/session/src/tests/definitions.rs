@@ -322,6 +322,8 @@ fn replicas_number_rows_as_they_are_numbered_here() {
 
 #[test]
 fn definitions_are_told_as_they_were_run() {
+    const ANSI_QUOTES: u64 = 1 << 2;
+    const NO_ZERO_DATE: u64 = 1 << 24;
     let mut client = Client::with(|options| options.capture_changes = true);
     for sql in [
         // Each EXECUTE is shorter, or stands elsewhere, than what it runs.
@@ -334,6 +336,8 @@ fn definitions_are_told_as_they_were_run() {
         // Read once, in the mode of then.
         "SET sql_mode = 'ANSI_QUOTES,NO_ZERO_DATE'; PREPARE r FROM 'CREATE TABLE \"e\" (a INT)'; SET sql_mode = 'NO_ZERO_DATE'",
         "EXECUTE r",
+        // Printed with escapes, whatever the mode.
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'; CREATE VIEW v AS SELECT 'a\\b' AS x",
     ] {
         let said = client.run(sql);
         assert!(!said.contains("ERROR"), "{sql}: {said}");
@@ -341,7 +345,7 @@ fn definitions_are_told_as_they_were_run() {
     let told = Statements::of(&client).0;
     let texts: Vec<&str> = told.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(
-        texts[texts.len() - 5..],
+        texts[texts.len() - 6..texts.len() - 1],
         [
             "CREATE TABLE a (a INT, b INT) COMMENT 'all of it'",
             "ALTER TABLE a ADD c INT, ADD d INT",
@@ -350,8 +354,10 @@ fn definitions_are_told_as_they_were_run() {
             "CREATE TABLE \"e\" (a INT)",
         ]
     );
-    // ANSI_QUOTES and NO_ZERO_DATE.
-    assert_eq!(told.last().map(|(_, statement)| statement.sql_mode), Some(1 << 2 | 1 << 24));
+    let [.., (_, read_before), (view, printed)] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(read_before.sql_mode, ANSI_QUOTES | NO_ZERO_DATE);
+    assert!(view.ends_with(r#"VIEW "v" AS select 'a\\b' AS "x""#), "{view}");
+    assert_eq!(printed.sql_mode, ANSI_QUOTES);
 }
 
 #[test]
