@@ -56,7 +56,7 @@ impl Session {
             );
         };
         let mut rows = Rowset::new("", &[(&format!("CREATE USER for {name}@{host}"), varchar(1024))]);
-        rows.push(vec![text(definition_of(user))]);
+        rows.push(vec![text(definition_of(user, false))]);
         Ok(rows)
     }
 
@@ -174,13 +174,14 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
             let definition = match catalog.user(&user.name, &user.host) {
                 None => {
                     let create = words(["CREATE USER", "CREATE USER IF NOT EXISTS"]);
-                    definition_of(user).replacen("CREATE USER", create, 1)
+                    definition_of(user, false).replacen("CREATE USER", create, 1)
                 }
                 Some(_) => {
                     let mut user = (**user).clone();
                     user.default_roles.clear();
                     let alter = words(["ALTER USER", "ALTER USER IF EXISTS"]);
-                    definition_of(&user).replacen("CREATE USER", alter, 1)
+                    // A MySQL takes no password at all for one that has expired.
+                    definition_of(&user, true).replacen("CREATE USER", alter, 1)
                 }
             };
             statement.texts.push(definition);
@@ -188,10 +189,10 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
     });
 }
 
-/// The statement that makes an account, but for its privileges.
-fn definition_of(user: &UserDef) -> String {
+/// The statement that makes an account, but for its privileges; whether it says so if there is no password.
+fn definition_of(user: &UserDef, tells_empty: bool) -> String {
     let mut line = format!("CREATE USER {} IDENTIFIED WITH '{}'", quoted(&user.id()), user.plugin);
-    if !user.auth.is_empty() {
+    if tells_empty || !user.auth.is_empty() {
         let _ = write!(line, " AS {}", string(&String::from_utf8_lossy(&user.auth)));
     }
     if !user.default_roles.is_empty() {

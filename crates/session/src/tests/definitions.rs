@@ -326,6 +326,7 @@ fn definitions_are_told_as_they_were_run() {
     const NO_ZERO_DATE: u64 = 1 << 24;
     let mut client = Client::with(|options| options.capture_changes = true);
     for sql in [
+        "CREATE USER w; ALTER USER w ACCOUNT LOCK",
         // Each EXECUTE is shorter, or stands elsewhere, than what it runs.
         "PREPARE p FROM 'CREATE TABLE a (a INT, b INT) COMMENT ''all of it'''",
         "EXECUTE p",
@@ -353,6 +354,12 @@ fn definitions_are_told_as_they_were_run() {
             "/*! CREATE */ TABLE c (a INT  )",
             "CREATE TABLE \"e\" (a INT)",
         ]
+    );
+    // A MySQL that is told of no password takes it for one that has expired.
+    let locked = texts.iter().find(|text| text.starts_with("ALTER USER")).expect("it is told");
+    assert!(
+        locked.starts_with("ALTER USER `w`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '' "),
+        "{locked}"
     );
     let [.., (_, read_before), (view, printed)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(read_before.sql_mode, ANSI_QUOTES | NO_ZERO_DATE);
