@@ -56,7 +56,8 @@ fn with_whole_comments(text: &str, mode: SqlMode) -> Cow<'_, str> {
         told.push(' ');
         from = comment.end as usize;
     }
-    told.push_str(text[from..].trim_end());
+    told.push_str(&text[from..]);
+    told.truncate(told.trim_end().len());
     for _ in text.matches("/*!") {
         if !ends_within_comment(&told, mode) {
             break;
@@ -224,7 +225,7 @@ mod tests {
                 "CREATE TABLE t (a INT /*!50000 , b INT /*!99999 , c /* d */ INT */ */)",
                 "CREATE TABLE t (a INT /*!50000 , b INT   */)",
             ),
-            ("DROP TABLE t /*!99999 , u */", "DROP TABLE t "),
+            ("DROP TABLE t /*!99999 , u */", "DROP TABLE t"),
             ("DROP TABLE `/*!99999 t */`", "DROP TABLE `/*!99999 t */`"),
         ] {
             assert_eq!(with_whole_comments(text, SqlMode::DEFAULT), told, "{text}");
