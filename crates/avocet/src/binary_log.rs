@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use avocet_engine::Engine;
 use avocet_replicate::gtid::GtidSet;
 use avocet_replicate::publish::{
     Base, BinaryLog, BinlogOptions, Dump, From, Kept, Log, LoggedEvents, Reset, Step, decode_gtids,
@@ -142,7 +143,7 @@ impl OwnLog {
         ] {
             database.set_option(name, &value)?;
         }
-        database.log_to(Arc::new(Shown(log)));
+        database.log_to(Arc::new(Shown { log, engine: Arc::downgrade(database.engine()) }));
         Ok(())
     }
 }
@@ -154,35 +155,42 @@ fn told_kept(kept: Kept) -> KeptLog {
     }
 }
 
-struct Shown(Log);
+struct Shown {
+    log: Log,
+    engine: Weak<Engine>,
+}
 
 impl std::fmt::Debug for Shown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Shown").field(&self.0.position()).finish()
+        f.debug_tuple("Shown").field(&self.log.position()).finish()
     }
 }
 
 impl Told for Shown {
     fn status(&self) -> BinaryLogStatus {
-        let (file, position) = self.0.position();
+        let (file, position) = self.log.position();
         BinaryLogStatus {
             file,
             position,
-            executed: self.0.executed().to_string(),
-            purged: self.0.purged().to_string(),
+            executed: self.log.executed().to_string(),
+            purged: self.log.purged().to_string(),
         }
     }
 
+    fn catch_up(&self, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+        self.engine.upgrade().is_some_and(|engine| engine.await_shown(at_most, stop))
+    }
+
     fn files(&self) -> Vec<(String, u64)> {
-        self.0.files().into_iter().map(|file| (file.name, file.bytes)).collect()
+        self.log.files().into_iter().map(|file| (file.name, file.bytes)).collect()
     }
 
     fn rotate(&self, stop: &dyn Fn() -> bool) -> bool {
-        self.0.rotate(stop)
+        self.log.rotate(stop)
     }
 
     fn reset(&self, first: u64, stop: &dyn Fn() -> bool) -> LogReset {
-        match self.0.reset(first, stop) {
+        match self.log.reset(first, stop) {
             Reset::Done => LogReset::Done,
             Reset::InUse(readers) => LogReset::InUse(readers),
             Reset::Stopped => LogReset::Stopped,
@@ -190,20 +198,20 @@ impl Told for Shown {
     }
 
     fn purge_to(&self, name: &str) -> Option<io::Result<Option<KeptLog>>> {
-        Some(self.0.purge_to(name)?.map(|kept| kept.map(told_kept)))
+        Some(self.log.purge_to(name)?.map(|kept| kept.map(told_kept)))
     }
 
     fn purge_before(&self, seconds: u64) -> io::Result<Option<KeptLog>> {
-        Ok(self.0.purge_before(seconds)?.map(told_kept))
+        Ok(self.log.purge_before(seconds)?.map(told_kept))
     }
 
     fn wait_for(&self, set: &str, at_most: Duration, stop: &dyn Fn() -> bool) -> Option<bool> {
         let wanted = GtidSet::of_mysql_text(set).ok()?;
-        Some(self.0.wait_for(&wanted, at_most, stop))
+        Some(self.log.wait_for(&wanted, at_most, stop))
     }
 
     fn events(&self, file: Option<&str>, from: u64) -> Result<Box<dyn BinaryLogEvents>, String> {
-        Ok(Box::new(ShownEvents { events: self.0.events(file, from)?, some: Vec::new() }))
+        Ok(Box::new(ShownEvents { events: self.log.events(file, from)?, some: Vec::new() }))
     }
 
     fn dump(&self, from: DumpFrom, begins_without_checksum: bool) -> Result<Box<dyn BinaryLogDump>, String> {
@@ -213,7 +221,7 @@ impl Told for Shown {
             }
             DumpFrom::Position(file, position) => From::Position(file, position),
         };
-        let dump = self.0.dump(from, begins_without_checksum).map_err(|error| error.to_string())?;
+        let dump = self.log.dump(from, begins_without_checksum).map_err(|error| error.to_string())?;
         Ok(Box::new(Dumped(dump)))
     }
 }

@@ -316,7 +316,10 @@ fn preflight(source: &Source, has_begun: bool) -> Result<(), String> {
 /// Distinct for each data directory of a machine, and most probably of all.
 pub fn server_id(data: &Path) -> u32 {
     let mut hasher = DefaultHasher::new();
-    std::fs::read_to_string("/etc/machine-id").unwrap_or_default().hash(&mut hasher);
+    // Containers of one image have the same id, or none, and most often the same path.
+    for file in ["/etc/machine-id", "/proc/sys/kernel/hostname"] {
+        std::fs::read_to_string(file).unwrap_or_default().hash(&mut hasher);
+    }
     data.display().to_string().hash(&mut hasher);
     (hasher.finish() as u32).max(1 << 16)
 }

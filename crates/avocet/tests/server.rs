@@ -414,3 +414,32 @@ fn the_binary_log_is_shown_and_begins_anew() {
         log_events(&mut conn, "").expect("events").into_iter().map(|event| event.1).collect();
     assert_eq!(kinds, ["Format_desc", "Previous_gtids", "Gtid", "Query", "Table_map", "Write_rows", "Xid"]);
 }
+
+/// A dump and a replica that begins with it have to meet, and so do a client and the replica that it waits for.
+#[test]
+fn who_asks_for_the_binary_logs_place_finds_all_that_is_committed() {
+    let data = tempfile::tempdir().expect("a directory");
+    let served = serve(data.path(), &["--log-bin", "--server-id=7", "--durability=os"], None);
+    let mut conn = Conn::new(options(served.port)).expect("a connection");
+    conn.query_drop("CREATE DATABASE d").expect("made");
+    // What only a later version runs is not told to replicas of that version.
+    conn.query_drop("CREATE TABLE d.t (a INT PRIMARY KEY /*!90700 , b INT */)").expect("made");
+    let uuid: String = conn.query_first("SELECT @@server_uuid").expect("rows").expect("a row");
+    for number in 3..60 {
+        conn.query_drop(format!("INSERT INTO d.t VALUES ({number})")).expect("inserted");
+        let wanted = format!("{uuid}:1-{number}");
+        if number % 2 == 0 {
+            let executed: Option<String> = conn.query_first("SELECT @@GLOBAL.gtid_executed").expect("rows");
+            assert_eq!(executed, Some(wanted));
+        } else {
+            let mut row: mysql::Row =
+                conn.query_first("SHOW BINARY LOG STATUS").expect("rows").expect("a row");
+            assert_eq!(row.take::<String, _>("Executed_Gtid_Set"), Some(wanted));
+        }
+    }
+    conn.query_drop("FLUSH TABLES WITH READ LOCK").expect("locked");
+    let all = log_events(&mut conn, "").expect("events");
+    assert_eq!(all.iter().filter(|(_, kind, ..)| kind == "Gtid").count(), 59);
+    let definition = all.iter().find(|(.., info)| info.contains("CREATE TABLE")).expect("it is told");
+    assert!(definition.3.starts_with("CREATE TABLE d.t (a INT PRIMARY KEY  ) /* xid="), "{definition:?}");
+}

@@ -105,6 +105,15 @@ impl Engine {
         }))
     }
 
+    /// Waits until all that is committed by now was told and can be seen, but no longer than this, and not for one who cannot go on
+    /// for now (its disk is full). Whether it can.
+    pub fn await_shown(&self, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+        let Some(gate) = &self.capture.gate else { return true };
+        // What is visible may not be durable yet, as the durability has it.
+        self.all_logged().wait_synced().is_ok()
+            && gate.wait_until_shown(self.pipeline.log().durable_lsn(), at_most, stop)
+    }
+
     /// Ends all work: whoever is told of changes cannot keep up with them any more.
     pub fn stop_because(&self, why: &str) {
         self.health.stop(&EngineError::Stopped(why.to_owned()));
@@ -209,6 +218,11 @@ impl ChangeStream {
             Poll::Ready(outcome) => Ok(outcome?),
             Poll::Pending => Ok(()),
         }
+    }
+
+    /// Others can see at the sink what was told.
+    pub fn show(&self) {
+        self.gate.show(self.log.read_up_to());
     }
 
     /// All that was told is durable at the sink.

@@ -16,6 +16,8 @@ pub struct LogFollower {
     reader: LogReader,
     /// What the reader may read up to: durable.
     until: Lsn,
+    /// It has read up to there.
+    has_all: bool,
     slot: RetentionSlot,
 }
 
@@ -27,7 +29,7 @@ impl LogFollower {
             return Err(Error::EndsEarly { dir: dir.to_path_buf(), end: until, wanted: from });
         }
         let reader = LogReader::open_until(shared.env.clone(), dir, from, until)?;
-        Ok(Self { shared: shared.clone(), reader, until, slot })
+        Ok(Self { shared: shared.clone(), reader, until, has_all: false, slot })
     }
 
     /// The next record, or `None` if all that is durable was read: then [`more`](Self::more) is to be awaited.
@@ -39,19 +41,27 @@ impl LogFollower {
         if self.reader.end_lsn() >= self.until {
             let durable = self.shared.durable.reached();
             if durable <= self.until {
+                self.has_all = true;
                 return Ok(None);
             }
             self.until = durable;
             self.reader.extend(durable);
         }
-        let Self { reader, slot, .. } = self;
+        let Self { reader, slot, has_all, .. } = self;
         // A segment that was given up meanwhile may hold anything.
-        reader.next_record().map_err(|e| slot.position().err().unwrap_or(e))
+        let record = reader.next_record().map_err(|e| slot.position().err().unwrap_or(e))?;
+        *has_all = record.is_none();
+        Ok(record)
     }
 
     /// End of the last record read.
     pub fn position(&self) -> Lsn {
         self.reader.end_lsn()
+    }
+
+    /// All records before this were read.
+    pub fn read_up_to(&self) -> Lsn {
+        if self.has_all { self.until } else { self.position() }
     }
 
     /// Records before `lsn` need not be read again: the log is not held back for them any more.

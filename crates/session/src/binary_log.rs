@@ -8,11 +8,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use avocet_engine::change_statement;
+use avocet_types::expr::SqlMode;
 use parking_lot::Mutex;
+
+use super::sql_mode::as_read_in;
 
 /// This server's binary log.
 pub trait BinaryLog: std::fmt::Debug + Send + Sync {
     fn status(&self) -> BinaryLogStatus;
+
+    /// Waits until what is committed by now is in it, but no longer than this, and not while its disk is full; whether it is. Blocks.
+    fn catch_up(&self, at_most: Duration, stop: &dyn Fn() -> bool) -> bool;
 
     /// Names and sizes of its files.
     fn files(&self) -> Vec<(String, u64)>;
@@ -158,9 +164,11 @@ pub struct Dumping {
     pub is_mariadb: bool,
 }
 
-/// The running statement is told to others as these.
-pub(super) fn tell_as(database: Option<&str>, texts: Vec<String>) {
+/// The running statement is told to others as these, printed in this mode: it decides about quotes, and all else is printed as if no
+/// mode were set.
+pub(super) fn tell_as(database: Option<&str>, mode: SqlMode, texts: Vec<String>) {
     change_statement(|statement| {
+        statement.sql_mode = as_read_in(statement.sql_mode, mode.of(SqlMode::ANSI_QUOTES));
         if let Some(database) = database {
             statement.database = Some(database.to_owned());
         }

@@ -269,6 +269,7 @@ impl Session {
             let quotes = Quotes::of(self.settings.sql_mode);
             tell_as(
                 Some(&def.database),
+                self.settings.sql_mode,
                 vec![create_table_text(&def, auto_increment.unwrap_or(1), quotes, self.settings.time_zone)],
             );
         }
@@ -347,7 +348,8 @@ impl Session {
         // The one that it is like may be there in this session alone.
         if self.logs_definitions() && self.temporary.has(&like_database, &like_name) {
             let quotes = Quotes::of(self.settings.sql_mode);
-            tell_as(Some(&def.database), vec![create_table_text(&def, 1, quotes, self.settings.time_zone)]);
+            let text = create_table_text(&def, 1, quotes, self.settings.time_zone);
+            tell_as(Some(&def.database), self.settings.sql_mode, vec![text]);
         }
         blocking(|| self.shared.engine.create_table_with(def, None, checks, wait))?;
         Ok(Outcome::ok())
@@ -382,7 +384,8 @@ impl Session {
                     format!("{}.{}", quotes.quote(database), quotes.quote(name))
                 };
                 let names: Vec<_> = found.iter().map(quoted).collect();
-                tell_as(None, vec![format!("DROP TABLE IF EXISTS {}", names.join(","))]);
+                let text = format!("DROP TABLE IF EXISTS {}", names.join(","));
+                tell_as(None, self.settings.sql_mode, vec![text]);
             }
             blocking(|| self.shared.engine.drop_tables(&found, checks, wait))?;
             // Nothing refuses these.

@@ -14,16 +14,21 @@ use avocet_engine::{Privileges, Statement, run_as_statement};
 use avocet_sql::parse::statement::{PurgeLogs, StatementKind, UserName};
 use avocet_sql::parse::text_told;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::SqlMode;
 use avocet_types::{Collation, Datum};
 
 use super::binary_log::{BinaryLog, DumpFrom, Dumping, KeptLog, LogReset, Replica};
 use super::output::{COUNT, Rowset, text, varchar};
 use super::privileges::needs_one_of;
 use super::run::{Outcome, Text};
+use super::sql_mode::{as_read_in, mysql_bits};
 use super::state::{Level, Session};
 
 /// Texts are UTF-8 here, whatever the client sent: utf8mb4_general_ci, which all servers know.
 const OF_TEXTS: u16 = 45;
+
+/// So long SHOW BINARY LOG STATUS waits for a log that is behind what is committed; it tells how far it is then.
+const SHOWN_WITHIN: Duration = Duration::from_secs(10);
 
 /// 1236
 fn refused(why: impl Into<String>) -> SqlError {
@@ -48,6 +53,12 @@ fn not_purged(kept: &KeptLog) -> (u16, String) {
 impl Session {
     fn binary_log(&self) -> Option<&std::sync::Arc<dyn BinaryLog>> {
         self.shared.binary_log.get()
+    }
+
+    /// Waits until the log has what is committed by now: who has seen it must find it there. Whether it has.
+    pub(super) fn catch_up(&self, at_most: Duration) -> bool {
+        let stop = || self.info.interrupt.get().is_some();
+        self.binary_log().is_none_or(|log| blocking(|| log.catch_up(at_most, &stop)))
     }
 
     /// COM_REGISTER_SLAVE
@@ -120,6 +131,7 @@ impl Session {
     /// SHOW BINARY LOG STATUS
     pub(super) fn binary_log_status(&self, mut rows: Rowset) -> Rowset {
         if let Some(log) = self.binary_log() {
+            self.catch_up(SHOWN_WITHIN);
             let status = log.status();
             rows.columns[1].1 = COUNT;
             rows.push(vec![
@@ -267,7 +279,10 @@ impl Session {
         let own_text = span.and_then(|span| source.source.get(span)).unwrap_or(source.source);
         let own_text = String::from_utf8_lossy(own_text).trim().trim_end_matches(';').to_owned();
         let account = self.account_name(&UserName::CurrentUser);
-        let own_text = text_told(kind, &own_text, self.settings.sql_mode, (&account.0, &account.1));
+        let modes = self.settings.sql_mode;
+        let mode =
+            source.parsed_by.map_or(modes, |parsed_by| modes.without(SqlMode::PARSING).with(parsed_by));
+        let own_text = text_told(kind, &own_text, mode, (&account.0, &account.1));
         // As from MySQL, a database's own statements are of that database; and one without a word of it has the server's collation, of
         // which nothing else is made.
         let (database, collation_server) = match kind {
@@ -289,9 +304,10 @@ impl Session {
             wall_us: self.now_us(),
             database,
             names_database,
-            sql_mode: super::sql_mode::mysql_bits(&words(own.by_name("sql_mode"))),
-            collations: [OF_TEXTS, id(own.by_name("collation_connection")), collation_server],
-            utf8mb4_collation: id(own.by_name("default_collation_for_utf8mb4")),
+            sql_mode: as_read_in(mysql_bits(&words(own.by_name("sql_mode"))), mode),
+            // Of a prepared one, as it was then.
+            collations: [OF_TEXTS, self.settings.connection_collation.0, collation_server],
+            utf8mb4_collation: self.settings.utf8mb4_collation.0,
             time_zone: words(own.by_name("time_zone")),
             foreign_key_checks: self.settings.foreign_key_checks,
             unique_checks: true,

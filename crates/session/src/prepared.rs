@@ -99,7 +99,7 @@ impl Session {
                 Ok((params, columns))
             }
             StatementKind::Show(_) | StatementKind::Describe { .. } => {
-                let text = Text { source, params: &[], types: Vec::new(), using: &[] };
+                let text = Text { source, params: &[], types: Vec::new(), using: &[], parsed_by: None };
                 let mut shape = ColumnsOnly::default();
                 match &statement.kind {
                     StatementKind::Describe { table, column } => {
@@ -199,10 +199,13 @@ impl Session {
             }
         }
         let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
-        let text = Text { using, ..text };
+        let text = Text { using, parsed_by: Some(statement.parsed_by), ..text };
         self.assigns = statement.assigns;
+        // EXECUTE stands there in its own text, and this one is all of another.
+        let outer = self.part_of_text.take();
         let run = self.dispatch(&statement.kind, &text, sink);
         let result = Box::pin(run::on_stack_for(statement.height, run)).await;
+        self.part_of_text = outer;
         self.assigns = false;
         result
     }

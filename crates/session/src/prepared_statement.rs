@@ -46,7 +46,7 @@ pub(super) struct PreparedStatement {
     /// What its plans are kept under; `None` for a kind of statement that has none.
     digest: Option<Digest>,
     /// As [`Candidate::parsed_by`].
-    parsed_by: SqlMode,
+    pub parsed_by: SqlMode,
 }
 
 /// Settings by which a statement's names and types are resolved, as MySQL does when it is prepared. All others are those of the

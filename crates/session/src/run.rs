@@ -29,6 +29,8 @@ pub(super) struct Text<'t> {
     pub types: Vec<SqlType>,
     /// The user variables that EXECUTE took the parameters from.
     pub using: &'t [String],
+    /// The modes that a prepared one was parsed by.
+    pub parsed_by: Option<SqlMode>,
 }
 
 /// What a statement came to. Result sets were sent but for their end.
@@ -61,7 +63,7 @@ impl Outcome {
 impl<'t> Text<'t> {
     pub fn new(source: &'t [u8], params: &'t [Datum<'t>], collation: Collation) -> Self {
         let types = params.iter().map(|value| value.natural_type(collation)).collect();
-        Self { source, params, types, using: &[] }
+        Self { source, params, types, using: &[], parsed_by: None }
     }
 }
 
@@ -415,7 +417,8 @@ impl Session {
             let error = syntax_error(sql.as_bytes(), second);
             return Err(self.failed(error));
         }
-        let text = Text { source: sql.as_bytes(), params: &[], types: Vec::new(), using: &[] };
+        let text =
+            Text { source: sql.as_bytes(), params: &[], types: Vec::new(), using: &[], parsed_by: None };
         let last = statements.len() - 1;
         for (at, statement) in statements.iter().enumerate() {
             self.more_results = at < last;
@@ -465,6 +468,7 @@ impl Session {
         let result = match self.run_prepared_plan(statement, params, sink).await {
             Ok(false) => {
                 let text = Text::new(statement.source.as_bytes(), params, self.settings.connection_collation);
+                let text = Text { parsed_by: Some(statement.parsed_by), ..text };
                 self.assigns = statement.assigns;
                 // As above.
                 let run = self.run(&statement.kind, &text, sink);

@@ -96,6 +96,15 @@ pub fn mysql_bits(text: &str) -> u64 {
     text.split(',').fold(0, |bits, name| bits | bit(name))
 }
 
+/// MySQL's bits of a session, and of a text that is read in this mode: a prepared one was read before.
+pub fn as_read_in(bits: u64, mode: SqlMode) -> u64 {
+    let reading = MODES.iter().filter(|(_, flag)| *flag != 0 && SqlMode::PARSING.has(SqlMode(*flag)));
+    reading.fold(bits, |bits, (name, flag)| match mode.has(SqlMode(*flag)) {
+        true => bits | mysql_bits(name),
+        false => bits & !mysql_bits(name),
+    })
+}
+
 /// Whether the modes about dates and division by zero do not go along with strict mode.
 pub fn is_strict_in_part(mode: SqlMode) -> bool {
     let along = [SqlMode::NO_ZERO_IN_DATE, SqlMode::NO_ZERO_DATE, SqlMode::ERROR_FOR_DIVISION_BY_ZERO];

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use avocet_channel::blocking::blocking;
 use avocet_engine::{Catalog, EngineError, Entered, TableHandle, TableLockMode};
@@ -62,7 +63,16 @@ impl Session {
             return self.lock_tables(&tables);
         }
         let (engine, wait) = (self.shared.engine.clone(), self.ddl_wait());
+        let begin = Instant::now();
         let locks = blocking(|| engine.lock_all_tables(&wait))?;
+        // A dump asks for the log's place now, and replicas go on from there: all that it reads has to be before that.
+        let left = wait.timeout.saturating_sub(begin.elapsed());
+        if !self.catch_up(left) {
+            self.info.interrupt.check()?;
+            if begin.elapsed() >= wait.timeout {
+                return Err(ErrorCode::LOCK_WAIT_TIMEOUT.with(&[]));
+            }
+        }
         self.locked = Some(Locked { names: None, locks: Arc::new(locks) });
         Ok(Outcome::ok())
     }

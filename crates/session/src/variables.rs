@@ -9,7 +9,9 @@ mod values;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use avocet_channel::blocking::blocking;
 use avocet_engine::Durability;
 use avocet_sql::parse::ast::VariableScope;
 use avocet_types::collation::{CollationInfo, collations};
@@ -121,6 +123,8 @@ pub(super) struct Variable {
     pub session: SessionUse,
 }
 
+/// So long `gtid_executed` waits for a binary log that is behind what is committed; it tells how far it is then.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 /// MySQL takes no time from here on.
 const LAST_TIMESTAMP: f64 = 2_147_483_648.0;
 const UTF8MB4_COLLATION: &str = "default_collation_for_utf8mb4";
@@ -260,7 +264,11 @@ impl Globals {
     pub fn get(&self, position: usize) -> Value {
         if let Some(log) = self.binary_log.get() {
             match VARIABLES[position].name {
-                "gtid_executed" => return Datum::Str(log.status().executed.into()),
+                "gtid_executed" => {
+                    // What its reader has committed is there. Nobody can end this wait.
+                    blocking(|| log.catch_up(ANSWERED_WITHIN, &|| false));
+                    return Datum::Str(log.status().executed.into());
+                }
                 "gtid_purged" => return Datum::Str(log.status().purged.into()),
                 _ => {}
             }

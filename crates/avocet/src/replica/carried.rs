@@ -88,12 +88,13 @@ fn is_here(database: &Database, account: &AccountText) -> Here {
 fn give(session: &mut Connection, account: &AccountText, grant: &str, left: &mut Vec<String>) {
     let Err(error) = session.query(grant) else { return };
     let privileges = grant.strip_prefix("GRANT ").and_then(|rest| rest.split_once(" ON "));
-    let Some((privileges, rest)) = privileges.filter(|(list, _)| list.contains(", ") && !list.contains('('))
+    let Some((privileges, rest)) = privileges.filter(|(list, _)| list.contains(',') && !list.contains('('))
     else {
         left.push(said(account, &error));
         return;
     };
-    let each = privileges.split(", ");
+    // Dynamic ones have no blanks between them.
+    let each = privileges.split(',').map(str::trim);
     let refused = each.filter(|one| session.query(&format!("GRANT {one} ON {rest}")).is_err());
     let refused: Vec<&str> = refused.collect();
     if !refused.is_empty() {

@@ -139,6 +139,8 @@ pub fn durable(database: &Database) -> Result<Timestamp, Failure> {
 pub struct Stopping {
     /// Host and port.
     pub source: String,
+    /// By which the source is told from others; empty in files of before that was kept.
+    pub source_id: String,
     pub is_mariadb: bool,
     pub was: Was,
 }
@@ -152,6 +154,7 @@ impl Stopping {
         Document::of(database, STOPPING).read(|members| {
             Some(Self {
                 source: members.text("source")?,
+                source_id: members.text("source_id").unwrap_or_default(),
                 is_mariadb: members.flag("mariadb")?,
                 was: Was {
                     read_only: members.flag("read_only")?,
@@ -165,6 +168,7 @@ impl Stopping {
     pub fn keep(&self, database: &Database) -> Result<(), String> {
         Document::of(database, STOPPING).write(vec![
             ("source", Json::String(self.source.clone())),
+            ("source_id", Json::String(self.source_id.clone())),
             ("mariadb", Json::Bool(self.is_mariadb)),
             ("read_only", Json::Bool(self.was.read_only)),
             ("super_read_only", Json::Bool(self.was.super_read_only)),

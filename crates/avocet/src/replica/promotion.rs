@@ -249,7 +249,7 @@ impl Running {
         let stopping = Stopping::open(&self.replica.database)?;
         let stopping = stopping.ok_or("no promotion was cut short: the source is as it was")?;
         self.check_is_same(&stopping)?;
-        promote::undo(&self.opts, &stopping.was, PERSISTENCE)
+        promote::undo(&self.opts, &stopping.source_id, &stopping.was, PERSISTENCE)
             .map_err(|error| format!("{}: {error}; there by hand: {}", stopping.source, stopping.cure()))?;
         Stopping::forget(&self.replica.database)?;
         self.say("undo", "ok", format!("{} takes writes as it did before the promotion", stopping.source));
@@ -457,13 +457,15 @@ impl Running {
         self.check_time(stop)?;
         let mut fence = Fence::connect(&self.opts, self.left()).map_err(text)?;
         let conn = fence.connection();
-        self.check_identity(&source::identity(conn).map_err(text)?)?;
+        let source_id = source::identity(conn).map_err(text)?;
+        self.check_identity(&source_id)?;
         let was = match &self.stopping {
             // What it is now, an interrupted promotion has made of it.
-            Some(interrupted) => interrupted.was.clone(),
-            None => Was::of(conn).map_err(text)?,
+            Some(Stopping { source_id: of, was, .. }) if of.is_empty() || *of == source_id => was.clone(),
+            _ => Was::of(conn).map_err(text)?,
         };
-        let stopping = Stopping { source: self.place(), is_mariadb: conn.flavor == Flavor::MariaDb, was };
+        let (source, is_mariadb) = (self.place(), conn.flavor == Flavor::MariaDb);
+        let stopping = Stopping { source, source_id, is_mariadb, was };
         stopping.keep(&self.replica.database)?;
         self.stopping = Some(stopping);
         let begin = Instant::now();
@@ -641,7 +643,7 @@ impl Running {
         self.fence = None;
         let mut told = String::new();
         if let Some(stopping) = self.stopping.take() {
-            told = match promote::undo(&self.opts, &stopping.was, PERSISTENCE) {
+            told = match promote::undo(&self.opts, &stopping.source_id, &stopping.was, PERSISTENCE) {
                 Ok(()) => match Stopping::forget(&self.replica.database) {
                     Ok(()) => "; the source takes writes as before".into(),
                     Err(error) => format!("; the source takes writes as before, but {error}"),

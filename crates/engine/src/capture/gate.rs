@@ -1,8 +1,8 @@
-//! How far the one who is told of changes has come, for checkpoints, which must not go beyond.
+//! How far the one who is told of changes has come: for checkpoints, which must not go beyond, and for those who ask what was told.
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use avocet_base::Lsn;
 use parking_lot::{Condvar, Mutex};
@@ -18,6 +18,8 @@ pub(crate) struct Gate {
 #[derive(Default)]
 struct State {
     reached: Lsn,
+    /// All before this was told, and can be seen by others.
+    shown: Lsn,
     has_ended: bool,
     /// Why the one who is told cannot go on for now.
     stalled: Option<EngineError>,
@@ -32,6 +34,29 @@ impl Gate {
             state.reached = lsn;
             self.moved.notify_all();
         }
+    }
+
+    pub fn show(&self, lsn: Lsn) {
+        let mut state = self.state.lock();
+        if lsn > state.shown {
+            state.shown = lsn;
+            self.moved.notify_all();
+        }
+    }
+
+    /// Waits until all before this can be seen, but no longer than this, and not for one who is stalled; whether it can.
+    pub fn wait_until_shown(&self, lsn: Lsn, at_most: Duration, stop: &dyn Fn() -> bool) -> bool {
+        const LOOK: Duration = Duration::from_millis(50);
+        let begin = Instant::now();
+        let mut state = self.state.lock();
+        while state.shown < lsn {
+            let left = at_most.saturating_sub(begin.elapsed());
+            if left.is_zero() || state.has_ended || state.stalled.is_some() || stop() {
+                return false;
+            }
+            self.moved.wait_for(&mut state, left.min(LOOK));
+        }
+        true
     }
 
     /// Nobody is told any more.

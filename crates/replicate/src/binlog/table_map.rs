@@ -41,7 +41,7 @@ pub struct TableMap {
     pub database: String,
     pub table: String,
     pub columns: Vec<MappedColumn>,
-    /// Columns of the primary key, in its order, with the length of a prefix in bytes, or 0. `None` if nothing says it.
+    /// Columns of the primary key, in its order, with the length of a prefix in characters, or 0. `None` if nothing says it.
     pub primary_key: Option<Vec<(usize, u64)>>,
     /// Names, members and keys are there: `binlog_row_metadata` was FULL.
     pub is_full: bool,

@@ -14,6 +14,8 @@ pub struct AccountText {
     pub grants: Vec<String>,
 }
 
+/// Its statements mean something else here.
+pub(super) const OF_MARIADB: &str = "the accounts of a MariaDB are not copied";
 /// Of a MySQL's own, which nobody signs in with.
 const OWN: [&str; 4] = ["mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"];
 
@@ -28,12 +30,10 @@ pub(super) fn names(conn: &mut Connection) -> Result<Vec<(String, String)>> {
 /// All accounts but the source's own.
 ///
 /// # Errors
-/// `Refused` for a MariaDB, whose statements mean something else here.
+/// `Refused` for a MariaDB.
 pub fn accounts(conn: &mut Connection) -> Result<Vec<AccountText>> {
     if conn.flavor == Flavor::MariaDb {
-        return Err(ReplicateError::Refused(
-            "the accounts of a MariaDB are not copied: make them here by hand, and leave ACCOUNTS out".into(),
-        ));
+        return Err(ReplicateError::Refused(OF_MARIADB.into()));
     }
     // Since MySQL 8.0.17; before, a hash with bytes that are no text cannot be read back.
     match conn.query_drop("SET SESSION print_identified_with_as_hex = ON") {

@@ -180,14 +180,21 @@ fn holders(conn: &mut Connection) -> String {
     if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) }
 }
 
-/// Makes the source what it was. Tries again for so long, since it may be about to come back.
+/// Makes the source what it was. Tries again for so long, since it may be about to come back. Another server that has its address by
+/// now stays as it is: it may be read-only for reasons of its own. `source`: by which it is told from others; empty if nobody knows.
 ///
 /// # Errors
 /// The last attempt's.
-pub fn undo(opts: &Opts, was: &Was, at_most: Duration) -> Result<()> {
+pub fn undo(opts: &Opts, source: &str, was: &Was, at_most: Duration) -> Result<()> {
     let begin = Instant::now();
     loop {
         let done = connect(opts, PATIENCE).and_then(|mut conn| {
+            let is = source::identity(&mut conn)?;
+            if !source.is_empty() && is != source {
+                return Err(ReplicateError::Refused(format!(
+                    "another server has its address now ({is}, not {source})"
+                )));
+            }
             let flavor = conn.flavor;
             was.statements(flavor).iter().try_for_each(|statement| Ok(conn.query_drop(statement)?))
         });

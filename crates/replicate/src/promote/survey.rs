@@ -2,10 +2,11 @@
 
 use mysql::prelude::Queryable;
 
+use super::accounts::OF_MARIADB;
 use super::fence::Was;
 use crate::error::Result;
 use crate::patterns::{Patterns, SYSTEM};
-use crate::source::{self, Connection, Flavor, Report, Severity, tables, variable};
+use crate::source::{self, Connection, Flavor, Grants, Report, Severity, tables, variable};
 use crate::state::TableName;
 
 /// So many names are told of one kind.
@@ -37,21 +38,32 @@ fn check_privilege(conn: &mut Connection, report: &mut Report) -> Result<()> {
         Flavor::MySql => ("super_read_only", "SYSTEM_VARIABLES_ADMIN"),
         Flavor::MariaDb => ("read_only", "READ_ONLY ADMIN"),
     };
-    let user: Option<String> = conn.query_first("SELECT CURRENT_USER()")?;
-    let user = user.unwrap_or_default();
+    let grants = Grants::of(conn)?;
+    let user = grants.account();
     match conn.query_drop(format!("SET GLOBAL {name} = @@GLOBAL.{name}")) {
         Ok(()) => report.fine(format!("{user} may set {name}")),
         Err(mysql::Error::MySqlError(error)) if error.code == 1227 => {
-            let (name_of, host) = user.split_once('@').unwrap_or((&user, "%"));
             report.add(
                 Severity::Fatal,
                 format!("{user} may not set {name} at the source"),
                 &format!(
-                    "GRANT {privilege} ON *.* TO '{name_of}'@'{host}' there, or name another account by SOURCE_USER and SOURCE_PASSWORD"
+                    "{} there, or name another account by SOURCE_USER and SOURCE_PASSWORD",
+                    grants.cure(privilege)
                 ),
             );
         }
         Err(error) => return Err(error.into()),
+    }
+    // Of a MariaDB, its administrators are stopped by FLUSH TABLES WITH READ LOCK.
+    if conn.flavor == Flavor::MariaDb {
+        match grants.has("RELOAD") {
+            true => report.fine(format!("{user} has RELOAD")),
+            false => {
+                let cure = format!("{} there, or name another account by SOURCE_USER", grants.cure("RELOAD"));
+                let what = format!("{user} may not run FLUSH TABLES WITH READ LOCK at the source");
+                report.add(Severity::Fatal, what, &cure);
+            }
+        }
     }
     let was = Was::of(conn)?;
     if was.read_only || was.super_read_only {
@@ -172,20 +184,25 @@ fn note_open_transactions(conn: &mut Connection, report: &mut Report) {
     }
 }
 
+/// Servers show triggers, routines and events to who has a privilege on them; an empty list says nothing to others.
 fn note_definitions(conn: &mut Connection, patterns: &Patterns, report: &mut Report) -> Result<()> {
-    for (kind, cure, query) in [
+    let grants = Grants::of(conn)?;
+    for (kind, seen_with, cure, query) in [
         (
             "triggers",
+            &["TRIGGER"][..],
             "what they would do has to be done by the application",
             "SELECT CAST(TRIGGER_SCHEMA AS CHAR), CAST(TRIGGER_NAME AS CHAR) FROM information_schema.TRIGGERS",
         ),
         (
             "routines",
+            &["SELECT", "SHOW_ROUTINE"],
             "call what they do from the application",
             "SELECT CAST(ROUTINE_SCHEMA AS CHAR), CAST(ROUTINE_NAME AS CHAR) FROM information_schema.ROUTINES",
         ),
         (
             "events",
+            &["EVENT"],
             "have another scheduler run them; at the source they fail while it is read-only",
             "SELECT CAST(EVENT_SCHEMA AS CHAR), CAST(EVENT_NAME AS CHAR) FROM information_schema.EVENTS",
         ),
@@ -196,9 +213,22 @@ fn note_definitions(conn: &mut Connection, patterns: &Patterns, report: &mut Rep
             .filter(|(database, _)| !SYSTEM.contains(&&**database) && patterns.has_database(database))
             .map(|(database, name)| format!("{database}.{name}"))
             .collect();
-        match names.is_empty() {
-            true => report.fine(format!("there are no {kind}")),
-            false => report.add(Severity::Notice, format!("{kind} stay behind: {}", told(&names)), cure),
+        let sees_all = seen_with.iter().any(|privilege| grants.has(privilege));
+        if !names.is_empty() {
+            report.add(Severity::Notice, format!("{kind} stay behind: {}", told(&names)), cure);
+        }
+        match sees_all {
+            true if names.is_empty() => report.fine(format!("there are no {kind}")),
+            true => {}
+            false => report.add(
+                Severity::Notice,
+                format!(
+                    "whether there are {}{kind}, which would stay behind, is not known: {} may not see them",
+                    if names.is_empty() { "" } else { "other " },
+                    grants.account()
+                ),
+                &format!("{}, or name another account by SOURCE_USER", grants.cure(seen_with[0])),
+            ),
         }
     }
     Ok(())
@@ -212,6 +242,9 @@ fn told(names: &[String]) -> String {
 }
 
 fn note_accounts(conn: &mut Connection, copies: bool, report: &mut Report) {
+    if copies && conn.flavor == Flavor::MariaDb {
+        return report.add(Severity::Fatal, OF_MARIADB, "make them here by hand, and leave ACCOUNTS out");
+    }
     match super::accounts::names(conn) {
         Ok(names) => {
             let names: Vec<String> = names.iter().map(|(user, host)| format!("'{user}'@'{host}'")).collect();
@@ -240,8 +273,7 @@ fn note_replicas(conn: &mut Connection, report: &mut Report) {
     };
     for statement in statements {
         let Ok(rows) = conn.query::<mysql::Row, _>(*statement) else { continue };
-        let ids: Vec<String> =
-            rows.iter().filter_map(|row| row.get::<u64, _>("Server_Id")).map(|id| id.to_string()).collect();
+        let ids: Vec<String> = rows.iter().filter_map(server_id).map(|id| id.to_string()).collect();
         if ids.len() > 1 {
             report.add(
                 Severity::Notice,
@@ -251,4 +283,16 @@ fn note_replicas(conn: &mut Connection, report: &mut Report) {
         }
         return;
     }
+    report.add(
+        Severity::Notice,
+        "whether the source has other replicas is not known: its account may not look",
+        "GRANT REPLICATION SLAVE, or REPLICATION MASTER ADMIN of a MariaDB; others would follow the source still",
+    );
+}
+
+/// A MySQL calls the column `Server_Id`, a MariaDB `Server_id`.
+fn server_id(row: &mysql::Row) -> Option<u64> {
+    let columns = row.columns_ref();
+    let at = columns.iter().position(|column| column.name_str().eq_ignore_ascii_case("server_id"))?;
+    row.get(at)
 }

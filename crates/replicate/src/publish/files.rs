@@ -472,6 +472,13 @@ impl Files {
     pub fn reset(&self, first: u64, stop: &dyn Fn() -> bool) -> Reset {
         const LOOK: Duration = Duration::from_millis(50);
         let mut state = self.state.lock();
+        // One after the other: who gives up takes no other's request along.
+        while state.wants_reset.is_some() {
+            if state.has_ended || stop() {
+                return Reset::Stopped;
+            }
+            self.moved.wait_for(&mut state, LOOK);
+        }
         if !state.readers.is_empty() {
             return Reset::InUse(state.readers.len());
         }

@@ -271,14 +271,14 @@ fn put_metadata(map: &mut Vec<u8>, def: &TableDef) {
         }
     });
     field(7, std::mem::take(&mut value));
-    if let Some(key) = def.primary_key() {
+    // As in MySQL, the first unique key without NULLs stands for a primary key where there is none.
+    if let Some(key) = def.shown_primary_key() {
         let has_prefix = key.parts.iter().any(|part| part.prefix_len.is_some());
         for part in &key.parts {
             put_packed(&mut value, part.column as u64);
             if has_prefix {
-                let ty = &def.columns[part.column].ty;
-                let width = ty.collation().map_or(1, |collation| collation.info().charset.max_len());
-                put_packed(&mut value, part.prefix_len.map_or(0, |len| u64::from(len * width)));
+                // In characters, where the column has such.
+                put_packed(&mut value, part.prefix_len.map_or(0, u64::from));
             }
         }
         field(if has_prefix { 9 } else { 8 }, std::mem::take(&mut value));
@@ -416,7 +416,7 @@ fn put_decimal(to: &mut Vec<u8>, value: &Decimal, precision: u8, scale: u8) {
 #[cfg(test)]
 mod tests {
     use avocet_types::temporal::ZERO_DATE;
-    use avocet_types::{RowLayout, TableDef};
+    use avocet_types::{IndexDef, IndexKind, RowLayout, TableDef};
 
     use super::*;
     use crate::binlog::{Image, RowsEvent, TableCodec, TableMap, kind};
@@ -513,5 +513,26 @@ mod tests {
             }
         }
         assert!(read.is_empty());
+    }
+
+    #[test]
+    fn keys_are_told_as_mysql_tells_them() {
+        let key_of = |def: &TableDef| {
+            let map = TableMap::read(&RowCoding::new(9, def).map, Flavor::MySql, |_, _| true);
+            map.expect("a map").primary_key
+        };
+        let text = SqlType::VarChar { len: 20, collation: avocet_types::Collation::DEFAULT };
+        let columns = vec![ColumnDef::new("a", text), ColumnDef::new("b", SqlType::BIGINT)];
+        let mut primary = IndexDef::primary(&[1, 0]);
+        // Characters, though the character set takes four bytes for one.
+        primary.parts[1].prefix_len = Some(5);
+        let def = TableDef::new("d", "t", columns.clone(), vec![primary]);
+        assert_eq!(key_of(&def), Some(vec![(1, 0), (0, 5)]));
+        let mut cut = IndexDef::new("cut", IndexKind::Unique, &[0]);
+        cut.parts[0].prefix_len = Some(5);
+        let whole = IndexDef::new("whole", IndexKind::Unique, &[1]);
+        let def = TableDef::new("d", "t", columns.clone(), vec![cut.clone(), whole]);
+        assert_eq!(key_of(&def), Some(vec![(1, 0)]));
+        assert_eq!(key_of(&TableDef::new("d", "t", columns, vec![cut])), None);
     }
 }

@@ -129,12 +129,14 @@ impl Writer {
             while stream.next(self)? {
                 if self.out.len() >= WRITE_BYTES {
                     self.publish()?;
+                    stream.show();
                 }
                 if self.synced_at.elapsed() >= SYNC_EVERY {
                     self.sync(stream)?;
                 }
             }
             self.publish()?;
+            stream.show();
             // Nothing is told at the moment that would begin with it.
             if self.is_whole && self.files.state().wants_next {
                 self.rotate()?;
@@ -169,6 +171,7 @@ impl Writer {
     /// All that was told is on disk when this returns, and the redo log need not have it any more.
     fn sync(&mut self, stream: &ChangeStream) -> io::Result<()> {
         self.publish()?;
+        stream.show();
         if !self.is_synced {
             self.file.sync_data()?;
             self.put_mark(&self.mark)?;

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use mysql::prelude::Queryable;
-
 use super::{
-    Connection, Flavor, LEAST_MARIADB, LEAST_VERSION, LOWER_CASE, LogsReplicated, NO_CASE, has_gtids,
+    Connection, Flavor, Grants, LEAST_MARIADB, LEAST_VERSION, LOWER_CASE, LogsReplicated, NO_CASE, has_gtids,
     is_in_utc, log_filters, logs_replicated, tables, unlogged, variable,
 };
 use crate::error::Result;
@@ -285,18 +283,8 @@ fn check_zone(conn: &mut Connection, report: &mut Report) -> Result<()> {
 }
 
 fn check_privileges(conn: &mut Connection, report: &mut Report) -> Result<()> {
-    let grants: Vec<String> = conn.query("SHOW GRANTS")?;
-    let has_all = grants.iter().any(|grant| grant.starts_with("GRANT ALL PRIVILEGES ON *.*"));
-    let global = grants.iter().filter(|grant| grant.contains(" ON *.* "));
-    let global: Vec<&str> = global.filter_map(|grant| grant.split(" ON *.* ").next()).collect();
-    let has = |privilege: &str| {
-        has_all
-            || global
-                .iter()
-                .any(|list| list.trim_start_matches("GRANT ").split(", ").any(|one| one == privilege))
-    };
-    let user: Option<String> = conn.query_first("SELECT CURRENT_USER()")?;
-    let user = user.unwrap_or_default();
+    let grants = Grants::of(conn)?;
+    let user = grants.account();
     let of_log = match conn.flavor {
         Flavor::MySql => "REPLICATION CLIENT",
         Flavor::MariaDb => "BINLOG MONITOR",
@@ -307,12 +295,11 @@ fn check_privileges(conn: &mut Connection, report: &mut Report) -> Result<()> {
         ("SELECT", Severity::Notice),
         ("SHOW VIEW", Severity::Notice),
     ] {
-        match has(privilege) {
+        match grants.has(privilege) {
             true => report.fine(format!("{user} has {privilege}")),
             false => {
-                let (name, host) = user.split_once('@').unwrap_or((&user, "%"));
-                let cure = format!("GRANT {privilege} ON *.* TO '{name}'@'{host}'");
-                report.add(severity, format!("{user} does not have {privilege} on all tables"), &cure);
+                let what = format!("{user} does not have {privilege} on all tables");
+                report.add(severity, what, &grants.cure(privilege));
             }
         }
     }

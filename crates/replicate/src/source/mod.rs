@@ -1,6 +1,7 @@
 //! The server that is followed: connections to it, and what it says about itself.
 
 mod check;
+mod grants;
 mod logged;
 pub mod mariadb;
 mod tables;
@@ -17,6 +18,7 @@ use crate::gtid::GtidSet;
 use crate::state::LogPlace;
 
 pub use check::{Finding, Report, Severity, check};
+pub use grants::Grants;
 pub use logged::{LogFilters, LogsReplicated, log_filters, logs_replicated, replica_status, unlogged};
 pub use tables::{
     Definition, database_collations, definition, is_table, logs_cascades, may_have_triggers, quoted, tables,

@@ -60,7 +60,7 @@ impl Session {
             // With what it does not say: the definer, and the columns.
             let text = self.create_view_text(&def, view)?;
             let how = if replaces { "CREATE OR REPLACE ALGORITHM" } else { "CREATE ALGORITHM" };
-            tell_as(None, vec![text.replacen("CREATE ALGORITHM", how, 1)]);
+            tell_as(None, self.settings.sql_mode, vec![text.replacen("CREATE ALGORITHM", how, 1)]);
         }
         let created = blocking(|| self.shared.engine.create_view(def, replaces, wait));
         match created {

@@ -10,6 +10,7 @@ use avocet_engine::{
 };
 use avocet_sql::parse::statement::UserName;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::SqlMode;
 use avocet_types::schema::TableDef;
 
 use super::access::{Access, identities_of, specificity};
@@ -17,6 +18,7 @@ use super::needs;
 use crate::api::{AccountName, ConnectionRow};
 use crate::output::{Rowset, text, varchar};
 use crate::role_names::quoted;
+use crate::sql_mode::as_read_in;
 use crate::state::Session;
 
 impl Session {
@@ -54,7 +56,7 @@ impl Session {
             );
         };
         let mut rows = Rowset::new("", &[(&format!("CREATE USER for {name}@{host}"), varchar(1024))]);
-        rows.push(vec![text(definition_of(user))]);
+        rows.push(vec![text(definition_of(user, false))]);
         Ok(rows)
     }
 
@@ -164,19 +166,22 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
         if !statement.texts.is_empty() {
             return;
         }
+        // Printed with escapes.
+        statement.sql_mode = as_read_in(statement.sql_mode, SqlMode(0));
         for change in changes {
             let AccountChange::Put(user) = change else { continue };
             let words = |words: [&'static str; 2]| words[usize::from(if_it_fits)];
             let definition = match catalog.user(&user.name, &user.host) {
                 None => {
                     let create = words(["CREATE USER", "CREATE USER IF NOT EXISTS"]);
-                    definition_of(user).replacen("CREATE USER", create, 1)
+                    definition_of(user, false).replacen("CREATE USER", create, 1)
                 }
                 Some(_) => {
                     let mut user = (**user).clone();
                     user.default_roles.clear();
                     let alter = words(["ALTER USER", "ALTER USER IF EXISTS"]);
-                    definition_of(&user).replacen("CREATE USER", alter, 1)
+                    // A MySQL takes no password at all for one that has expired.
+                    definition_of(&user, true).replacen("CREATE USER", alter, 1)
                 }
             };
             statement.texts.push(definition);
@@ -184,10 +189,10 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
     });
 }
 
-/// The statement that makes an account, but for its privileges.
-fn definition_of(user: &UserDef) -> String {
+/// The statement that makes an account, but for its privileges; whether it says so if there is no password.
+fn definition_of(user: &UserDef, tells_empty: bool) -> String {
     let mut line = format!("CREATE USER {} IDENTIFIED WITH '{}'", quoted(&user.id()), user.plugin);
-    if !user.auth.is_empty() {
+    if tells_empty || !user.auth.is_empty() {
         let _ = write!(line, " AS {}", string(&String::from_utf8_lossy(&user.auth)));
     }
     if !user.default_roles.is_empty() {

@@ -260,9 +260,19 @@ fn rows_are_numbered_in_an_order_that_replicas_know() {
     run(&mut client, &format!("SET sql_log_bin = OFF; ALTER TABLE u {add}"));
 }
 
-/// The statements of the binary log: their texts, and how far AUTO_INCREMENT values are apart.
+/// The statements of the binary log, each with its text.
 #[derive(Default)]
-struct Statements(Vec<(String, (u16, u16))>);
+struct Statements(Vec<(String, Statement)>);
+
+impl Statements {
+    /// All that a client's engine has to tell.
+    fn of(client: &Client) -> Self {
+        let mut stream = client.database.engine().change_stream().expect("a log").expect("a stream");
+        let mut told = Self::default();
+        while stream.next(&mut told).expect("read") {}
+        told
+    }
+}
 
 impl ChangeSink for Statements {
     fn wants(&self, _ts: Timestamp) -> bool {
@@ -290,7 +300,7 @@ impl ChangeSink for Statements {
     }
 
     fn statement(&mut self, _ts: Timestamp, statement: &Statement, _is_all: bool) -> io::Result<()> {
-        self.0.extend(statement.texts.iter().map(|text| (text.clone(), statement.auto_increment)));
+        self.0.extend(statement.texts.iter().map(|text| (text.clone(), statement.clone())));
         Ok(())
     }
 }
@@ -302,12 +312,60 @@ fn replicas_number_rows_as_they_are_numbered_here() {
     client.run("SET auto_increment_increment = 10, auto_increment_offset = 5");
     client.run("ALTER TABLE k ADD id INT AUTO_INCREMENT UNIQUE; ALTER TABLE k ADD v INT");
     client.check("SELECT * FROM k ORDER BY k", "1|1|NULL\n2|2|NULL\n3|3|NULL");
-    let mut stream = client.database.engine().change_stream().expect("a log").expect("a stream");
-    let mut told = Statements::default();
-    while stream.next(&mut told).expect("read") {}
-    let steps = |words: &str| told.0.iter().find(|(text, _)| text.contains(words)).map(|(_, steps)| *steps);
+    let told = Statements::of(&client);
+    let steps = |words: &str| {
+        told.0.iter().find(|(text, _)| text.contains(words)).map(|(_, statement)| statement.auto_increment)
+    };
     assert_eq!(steps("ADD id"), Some((1, 1)), "{:?}", told.0);
     assert_eq!(steps("ADD v"), Some((10, 5)), "{:?}", told.0);
+}
+
+#[test]
+fn definitions_are_told_as_they_were_run() {
+    const ANSI_QUOTES: u64 = 1 << 2;
+    const NO_ZERO_DATE: u64 = 1 << 24;
+    let mut client = Client::with(|options| options.capture_changes = true);
+    for sql in [
+        "CREATE USER w; ALTER USER w ACCOUNT LOCK",
+        // Each EXECUTE is shorter, or stands elsewhere, than what it runs.
+        "PREPARE p FROM 'CREATE TABLE a (a INT, b INT) COMMENT ''all of it'''",
+        "EXECUTE p",
+        "PREPARE q FROM 'ALTER TABLE a ADD c INT, ADD d INT'",
+        "SET @x = 1; EXECUTE q",
+        // As dumps have them: what stands in comments of versions is part of the statement, from its first token to its last.
+        "CREATE TABLE b (a INT) /*!50100 COMMENT 'x' */ ; /*!50001 CREATE */ TABLE c (a INT /*!90700 , b INT */);",
+        // Read once, in the mode of then.
+        "SET sql_mode = 'ANSI_QUOTES,NO_ZERO_DATE'; PREPARE r FROM 'CREATE TABLE \"e\" (a INT)'; SET sql_mode = 'NO_ZERO_DATE'",
+        "EXECUTE r",
+        // Printed with escapes, whatever the mode.
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'",
+        "CREATE VIEW v AS SELECT 'a\\b' AS x",
+    ] {
+        let said = client.run(sql);
+        assert!(!said.contains("ERROR"), "{sql}: {said}");
+    }
+    let told = Statements::of(&client).0;
+    let texts: Vec<&str> = told.iter().map(|(text, _)| text.as_str()).collect();
+    assert_eq!(
+        texts[texts.len() - 6..texts.len() - 1],
+        [
+            "CREATE TABLE a (a INT, b INT) COMMENT 'all of it'",
+            "ALTER TABLE a ADD c INT, ADD d INT",
+            "CREATE TABLE b (a INT) /*!50100 COMMENT 'x' */",
+            "/*! CREATE */ TABLE c (a INT  )",
+            "CREATE TABLE \"e\" (a INT)",
+        ]
+    );
+    // A MySQL that is told of no password takes it for one that has expired.
+    let locked = texts.iter().find(|text| text.starts_with("ALTER USER")).expect("it is told");
+    assert!(
+        locked.starts_with("ALTER USER `w`@`%` IDENTIFIED WITH 'caching_sha2_password' AS '' "),
+        "{locked}"
+    );
+    let [.., (_, read_before), (view, printed)] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(read_before.sql_mode, ANSI_QUOTES | NO_ZERO_DATE);
+    assert!(view.ends_with(r#"VIEW "v" AS select 'a\\b' AS "x""#), "{view}");
+    assert_eq!(printed.sql_mode, ANSI_QUOTES);
 }
 
 #[test]

@@ -150,6 +150,8 @@ pub struct Scanner<'a> {
     last_start: usize,
     /// What stands between `/*+` and `*/` where optimizer hints may stand.
     pub hints: Vec<Span>,
+    /// Comments for later versions, with their marks.
+    pub later: Vec<Span>,
 }
 
 fn is_word_byte(byte: u8) -> bool {
@@ -158,7 +160,16 @@ fn is_word_byte(byte: u8) -> bool {
 
 impl<'a> Scanner<'a> {
     pub fn new(source: &'a [u8], mode: SqlMode) -> Self {
-        Self { source, at: 0, mode, open_comments: 0, last: None, last_start: 0, hints: Vec::new() }
+        Self {
+            source,
+            at: 0,
+            mode,
+            open_comments: 0,
+            last: None,
+            last_start: 0,
+            hints: Vec::new(),
+            later: Vec::new(),
+        }
     }
 
     #[inline]
@@ -291,6 +302,7 @@ impl<'a> Scanner<'a> {
                 return Ok(());
             }
             self.at = end_of_later_version(self.source, self.at).ok_or(start)?;
+            self.later.push(Span { start: start as u32, end: self.at as u32 });
             return Ok(());
         }
         let body = &self.source[self.at + 2..];

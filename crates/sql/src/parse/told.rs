@@ -1,5 +1,9 @@
-//! The texts of definitions as replicas are told them: without what decides only how a change is made, which other servers may refuse, and
-//! with the account's name where the statement has CURRENT_USER.
+//! The texts of definitions as replicas are told them: without what decides only how a change is made, which other servers may refuse,
+//! without comments for later versions, which a replica of such a version would run, with the marks of versioned comments that begin
+//! before or end behind what was parsed, and with the account's name where the statement
+//! has CURRENT_USER.
+
+use std::borrow::Cow;
 
 use avocet_types::expr::SqlMode;
 
@@ -9,6 +13,7 @@ use crate::parse::ast::Span;
 
 /// What another server needs of a statement's text, which was parsed in this mode; `account` is the name and host of who runs it.
 pub fn text_told(kind: &StatementKind, text: &str, mode: SqlMode, account: (&str, &str)) -> String {
+    let text = &*with_whole_comments(text, mode);
     match kind {
         StatementKind::AlterTable { .. }
         | StatementKind::CreateIndex { .. }
@@ -22,6 +27,55 @@ pub fn text_told(kind: &StatementKind, text: &str, mode: SqlMode, account: (&str
         | StatementKind::RenameUser(_)
         | StatementKind::DropUser { .. } => with_account(text, mode, account),
         _ => text.to_owned(),
+    }
+}
+
+/// A statement begins and ends with tokens: where these stand in versioned comments, it gets the comments' marks again. Without
+/// `/*!90700 … */`, which was passed over here. (A MySQL leaves such a comment without its `!`.)
+fn with_whole_comments(text: &str, mode: SqlMode) -> Cow<'_, str> {
+    if !text.contains("/*!") && !text.contains("*/") {
+        return Cow::Borrowed(text);
+    }
+    let mut scanner = Scanner::new(text.as_bytes(), mode);
+    // Outside of comments, nothing else has these two operators side by side.
+    let mut begun_before = 0;
+    let mut last = None;
+    loop {
+        let (raw, span) = scanner.token();
+        match raw {
+            Raw::End | Raw::Invalid => break,
+            Raw::Op(Op::Slash) if last == Some((Raw::Op(Op::Star), span.start)) => begun_before += 1,
+            _ => {}
+        }
+        last = Some((raw, span.end));
+    }
+    let mut told = "/*! ".repeat(begun_before);
+    let mut from = 0;
+    for comment in &scanner.later {
+        told.push_str(&text[from..comment.start as usize]);
+        told.push(' ');
+        from = comment.end as usize;
+    }
+    told.push_str(&text[from..]);
+    told.truncate(told.trim_end().len());
+    for _ in text.matches("/*!") {
+        if !ends_within_comment(&told, mode) {
+            break;
+        }
+        told.push_str(" */");
+    }
+    Cow::Owned(told)
+}
+
+/// Of a text that was parsed, but for its end.
+fn ends_within_comment(text: &str, mode: SqlMode) -> bool {
+    let mut scanner = Scanner::new(text.as_bytes(), mode);
+    loop {
+        match scanner.token().0 {
+            Raw::End => return false,
+            Raw::Invalid => return true,
+            _ => {}
+        }
     }
 }
 
@@ -141,6 +195,40 @@ mod tests {
             ("ALTER TABLE t ADD INDEX (a) /* LOCK=NONE */", "ALTER TABLE t ADD INDEX (a) /* LOCK=NONE */"),
         ] {
             assert_eq!(without_how(text, SqlMode::DEFAULT).replace(" ,", ","), told, "{text}");
+        }
+    }
+
+    #[test]
+    fn versioned_comments_are_told_whole_or_not_at_all() {
+        for (text, told) in [
+            ("CREATE TABLE t (a INT) /*!50100 COMMENT 'x'", "CREATE TABLE t (a INT) /*!50100 COMMENT 'x' */"),
+            (
+                "CREATE TABLE t (a INT) /*!50100 COMMENT 'x' */",
+                "CREATE TABLE t (a INT) /*!50100 COMMENT 'x' */",
+            ),
+            ("CREATE */ TABLE t (a INT)", "/*! CREATE */ TABLE t (a INT)"),
+            (
+                "CREATE */ TABLE t (a INT) /*!50100 COMMENT 'x'",
+                "/*! CREATE */ TABLE t (a INT) /*!50100 COMMENT 'x' */",
+            ),
+            ("DROP TABLE t /*!50000 , u /*!50001 , v", "DROP TABLE t /*!50000 , u /*!50001 , v */ */"),
+            (
+                "CREATE TABLE t (a INT, b INT AS (a*/* c */2))",
+                "CREATE TABLE t (a INT, b INT AS (a*/* c */2))",
+            ),
+            ("CREATE TABLE t (a INT) /* no */", "CREATE TABLE t (a INT) /* no */"),
+            ("CREATE TABLE t (a INT COMMENT '/*!') -- */", "CREATE TABLE t (a INT COMMENT '/*!') -- */"),
+            // Of later versions.
+            ("CREATE TABLE t (a INT /*!90500 , b INT */)", "CREATE TABLE t (a INT  )"),
+            ("CREATE TABLE t (a INT /*!80400 , b INT */)", "CREATE TABLE t (a INT /*!80400 , b INT */)"),
+            (
+                "CREATE TABLE t (a INT /*!50000 , b INT /*!99999 , c /* d */ INT */ */)",
+                "CREATE TABLE t (a INT /*!50000 , b INT   */)",
+            ),
+            ("DROP TABLE t /*!99999 , u */", "DROP TABLE t"),
+            ("DROP TABLE `/*!99999 t */`", "DROP TABLE `/*!99999 t */`"),
+        ] {
+            assert_eq!(with_whole_comments(text, SqlMode::DEFAULT), told, "{text}");
         }
     }
 
