@@ -47,6 +47,7 @@ impl Session {
 
     pub(crate) fn show_create_user(&mut self, user: Option<&UserName>) -> Result<Rowset, SqlError> {
         let (name, host) = self.shown_account(user, |session| session.database_denied("mysql"))?;
+        let sees_secrets = self.access().on_database("mysql").contains(Privileges::SELECT);
         let catalog = self.catalog();
         let Some(user) = catalog.user(&name, &host) else {
             return Err(
@@ -54,7 +55,7 @@ impl Session {
             );
         };
         let mut rows = Rowset::new("", &[(&format!("CREATE USER for {name}@{host}"), varchar(1024))]);
-        rows.push(vec![text(definition_of(user))]);
+        rows.push(vec![text(definition_of(user, sees_secrets))]);
         Ok(rows)
     }
 
@@ -122,7 +123,7 @@ impl Session {
     }
 
     /// Whether an account holds SYSTEM_USER, itself or by a role that it may make active.
-    fn is_system_user(&self, account: &AccountName) -> bool {
+    pub(crate) fn is_system_user(&self, account: &AccountName) -> bool {
         let catalog = self.catalog();
         let Some(account) = catalog.user(&account.user, &account.host) else { return false };
         let roles = self.roles_of(&catalog, account);
@@ -170,13 +171,13 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
             let definition = match catalog.user(&user.name, &user.host) {
                 None => {
                     let create = words(["CREATE USER", "CREATE USER IF NOT EXISTS"]);
-                    definition_of(user).replacen("CREATE USER", create, 1)
+                    definition_of(user, true).replacen("CREATE USER", create, 1)
                 }
                 Some(_) => {
                     let mut user = (**user).clone();
                     user.default_roles.clear();
                     let alter = words(["ALTER USER", "ALTER USER IF EXISTS"]);
-                    definition_of(&user).replacen("CREATE USER", alter, 1)
+                    definition_of(&user, true).replacen("CREATE USER", alter, 1)
                 }
             };
             statement.texts.push(definition);
@@ -184,10 +185,12 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
     });
 }
 
-/// The statement that makes an account, but for its privileges.
-fn definition_of(user: &UserDef) -> String {
+/// The statement that makes an account, but for its privileges. What is kept of the password is for who may read the grant tables.
+fn definition_of(user: &UserDef, with_secrets: bool) -> String {
     let mut line = format!("CREATE USER {} IDENTIFIED WITH '{}'", quoted(&user.id()), user.plugin);
-    if !user.auth.is_empty() {
+    if !user.auth.is_empty() && !with_secrets {
+        line.push_str(" AS <secret>");
+    } else if !user.auth.is_empty() {
         let _ = write!(line, " AS {}", string(&String::from_utf8_lossy(&user.auth)));
     }
     if !user.default_roles.is_empty() {
