@@ -14,7 +14,7 @@ use std::time::Instant;
 use backend::Remote;
 pub use backend::{Backend, RunError};
 use output::Style;
-use split::Ending;
+use split::{Ending, Splitter};
 
 use crate::Failure;
 use crate::connect::Target;
@@ -103,25 +103,24 @@ impl Shell<'_> {
 
     /// Runs all of an input, up to the first error.
     fn run_all(&mut self, mut input: impl BufRead) -> Result<(), Failure> {
-        let mut pending = String::new();
+        let (mut pending, mut splitter) = (Pending::default(), Splitter::default());
         let mut line = 1;
         loop {
-            let ended = input.read_line(&mut pending)? == 0;
-            while let Some(piece) = split::next(&pending) {
-                let at = line + leading_lines(&pending);
+            let ended = !pending.read_line(&mut input)?;
+            while let Some(piece) = splitter.next(pending.text()) {
+                let at = line + leading_lines(pending.text());
                 let taken = piece.taken;
                 match self.run(piece.text, piece.ending) {
                     Outcome::Done => {}
                     Outcome::Quit => return Ok(()),
                     Outcome::Failed(error) => return Err(located(&error, at)),
                 }
-                line += pending[..taken].matches('\n').count();
-                pending.drain(..taken);
+                line += pending.take(taken);
             }
             if ended {
-                let last = std::mem::take(&mut pending);
+                let last = pending.text();
                 return match self.run(last.trim(), Ending::Table) {
-                    Outcome::Failed(error) => Err(located(&error, line + leading_lines(&last))),
+                    Outcome::Failed(error) => Err(located(&error, line + leading_lines(last))),
                     _ => Ok(()),
                 };
             }
@@ -132,7 +131,7 @@ impl Shell<'_> {
         // Lines are edited by the terminal itself; `rlwrap avocet sql` adds a history.
         let mut lines = io::stdin().lock().lines();
         println!("Avocet {}. Statements end with ; or \\G. \\q leaves.\n", env!("CARGO_PKG_VERSION"));
-        let mut pending = String::new();
+        let (mut pending, mut splitter) = (String::new(), Splitter::default());
         loop {
             let prompt = if pending.trim().is_empty() { "avocet> " } else { "     -> " };
             print!("{prompt}");
@@ -140,7 +139,7 @@ impl Shell<'_> {
             let Some(line) = lines.next() else { break };
             pending.push_str(&line?);
             pending.push('\n');
-            if self.run_pending(&mut pending)? {
+            if self.run_pending(&mut pending, &mut splitter)? {
                 break;
             }
         }
@@ -149,11 +148,11 @@ impl Shell<'_> {
     }
 
     /// Runs what is complete of the typed text; true to leave.
-    fn run_pending(&mut self, pending: &mut String) -> Result<bool, Failure> {
+    fn run_pending(&mut self, pending: &mut String, splitter: &mut Splitter) -> Result<bool, Failure> {
         if matches!(pending.trim().to_ascii_lowercase().as_str(), "quit" | "exit" | "\\q" | "help" | "\\h") {
             pending.insert(pending.trim_end().len(), ';');
         }
-        while let Some(piece) = split::next(pending) {
+        while let Some(piece) = splitter.next(pending) {
             let taken = piece.taken;
             match self.run(piece.text, piece.ending) {
                 Outcome::Done => {}
@@ -165,6 +164,43 @@ impl Shell<'_> {
         }
         io::stdout().flush()?;
         Ok(false)
+    }
+}
+
+/// Input that has been read and not been run.
+#[derive(Default)]
+struct Pending {
+    read: String,
+    /// What stands before has been run.
+    at: usize,
+    lines: usize,
+}
+
+impl Pending {
+    fn text(&self) -> &str {
+        &self.read[self.at..]
+    }
+
+    /// Reads another line; false at the end of the input.
+    fn read_line(&mut self, input: &mut impl BufRead) -> Result<bool, Failure> {
+        // What has been run goes when it is most of what is here, so that nothing is moved often.
+        if self.at > self.read.len() / 2 {
+            self.read.drain(..self.at);
+            self.at = 0;
+        }
+        let mut line = Vec::new();
+        input.read_until(b'\n', &mut line)?;
+        self.lines += 1;
+        let line = std::str::from_utf8(&line).map_err(|_| format!("line {} is no UTF-8", self.lines))?;
+        self.read.push_str(line);
+        Ok(!line.is_empty())
+    }
+
+    /// Passes over what has been run; how many lines it had.
+    fn take(&mut self, bytes: usize) -> usize {
+        let lines = self.text()[..bytes].matches('\n').count();
+        self.at += bytes;
+        lines
     }
 }
 

@@ -57,7 +57,9 @@ impl Generated {
         table.note_auto_increment(value);
         // Later numbers are greater than explicit ones: what was reserved below is not used.
         if value >= self.next {
-            self.left = 0;
+            let passed = value.saturating_add(1) - self.next;
+            self.left = self.left.saturating_sub(passed);
+            self.next = value.saturating_add(1);
         }
     }
 

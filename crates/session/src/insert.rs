@@ -86,11 +86,6 @@ impl Inserter<'_> {
     /// The next AUTO_INCREMENT value. As InnoDB does, numbers are reserved for all rows of VALUES at once, and for those of
     /// a query in ever larger groups; what is not used is lost.
     fn next_number(&mut self) -> u64 {
-        if let Some(number) = self.forced {
-            self.forced = Some(number + self.storing.increment);
-            self.table.note_auto_increment(number);
-            return number;
-        }
         if self.storing.increment != 1 {
             return next_auto_value(&self.table, &self.storing);
         }
@@ -621,6 +616,14 @@ impl Session {
     ) -> Result<Value, SqlError> {
         let table = inserter.table.clone();
         let def = &table.def.columns[column];
+        if let Some(number) = inserter.forced {
+            inserter.forced = number.checked_add(inserter.storing.increment);
+            let stored =
+                self.store(Datum::UInt(number), &SqlType::BIGINT_UNSIGNED, def, &inserter.storing, row)?;
+            inserter.generated = explicit_auto_value(&stored);
+            inserter.generated.iter().for_each(|number| table.note_auto_increment(*number));
+            return Ok(stored);
+        }
         let mut next = inserter.next_number();
         if inserter.storing.increment == 1 {
             next = within_range(next, &def.ty, inserter.first_generated == 0)?;
@@ -637,7 +640,8 @@ impl Session {
             inserter.table.note_auto_increment(used);
             // Later numbers are greater than explicit ones: what was reserved below is not used.
             if used >= inserter.numbers.start {
-                inserter.numbers = 0..0;
+                let end = inserter.numbers.end;
+                inserter.numbers = used.saturating_add(1).min(end)..end;
             }
         }
     }

@@ -25,6 +25,20 @@ use super::state::{Level, Session};
 /// So much is gathered before it is written.
 const WRITE_AT: usize = 256 * 1024;
 
+/// What went to variables or to a file.
+struct Selected {
+    rows: u64,
+    /// What FOUND_ROWS() tells: all rows, whatever LIMIT the query has, if it counts them.
+    found: u64,
+}
+
+fn rows_of(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Rows(rows) => *rows,
+        Outcome::Done(_) => 0,
+    }
+}
+
 impl Session {
     pub(super) async fn select_into(
         &mut self,
@@ -35,7 +49,7 @@ impl Session {
         let bound = self.bind_types(query, text.source, &text.types)?;
         let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
         drop(bound);
-        let rows = match into {
+        let Selected { rows, found } = match into {
             SelectInto::Variables(names) => {
                 self.select_into_variables(query, names, types.len(), text).await?
             }
@@ -50,7 +64,7 @@ impl Session {
                 self.select_into_file(query, FileSink::new(file, path, name, lines), text).await?
             }
         };
-        self.found_rows = rows;
+        self.found_rows = found;
         Ok(Outcome::Done(Done { affected_rows: rows, ..Done::default() }))
     }
 
@@ -60,7 +74,7 @@ impl Session {
         names: &[String],
         width: usize,
         text: &Text<'_>,
-    ) -> Result<u64, SqlError> {
+    ) -> Result<Selected, SqlError> {
         if names.len() != width {
             return Err(ErrorCode::WRONG_NUMBER_OF_COLUMNS_IN_SELECT.with(&[]));
         }
@@ -74,12 +88,12 @@ impl Session {
         if sink.too_many {
             return Err(ErrorCode::TOO_MANY_ROWS.with(&[]));
         }
-        result?;
+        let found = rows_of(&result?);
         if is_empty {
             let none = ErrorCode::SP_FETCH_NO_DATA.with(&[]);
             self.warn(Level::Warning, none.errno, none.message);
         }
-        Ok(u64::from(!is_empty))
+        Ok(Selected { rows: u64::from(!is_empty), found })
     }
 
     async fn select_into_file(
@@ -87,13 +101,13 @@ impl Session {
         query: &Query,
         mut sink: FileSink,
         text: &Text<'_>,
-    ) -> Result<u64, SqlError> {
+    ) -> Result<Selected, SqlError> {
         let result = self.query(query, text, &mut sink).await;
         if let Some(error) = sink.failed.take() {
             return Err(error);
         }
-        result?;
-        sink.finish()
+        let found = rows_of(&result?);
+        Ok(Selected { rows: sink.finish()?, found })
     }
 
     fn line_format(
@@ -105,10 +119,9 @@ impl Session {
         let unknown = |name: &str| ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&name]);
         let charset = charset.map(|name| Charset::by_name(name).ok_or_else(|| unknown(name))).transpose()?;
         let is_fixed = format.field_terminator.is_empty() && format.enclosed.is_empty();
-        let blobs = || ErrorCode::BLOBS_AND_NO_TERMINATED.with(&[]);
-        let sizes = types.iter().map(|ty| display_size(ty).ok_or_else(blobs));
         Ok(Lines::Delimited(Box::new(Delimited {
-            sizes: if is_fixed { Some(sizes.collect::<Result<_, _>>()?) } else { None },
+            // As in MySQL, nothing has a size where a BLOB is among the columns.
+            sizes: if is_fixed { types.iter().map(display_size).collect() } else { None },
             escape: default_escape(format, self.settings.sql_mode),
             format: DelimitedFormat {
                 // As in MySQL, something is between rows.
@@ -118,7 +131,7 @@ impl Session {
                 },
                 ..format.clone()
             },
-            charset: charset.filter(|charset| !matches!(charset, Charset::Binary | Charset::Utf8mb4)),
+            charset: charset.filter(|charset| *charset != Charset::Binary),
         })))
     }
 }
@@ -202,7 +215,7 @@ enum Lines {
 struct Delimited {
     format: DelimitedFormat,
     escape: Option<u8>,
-    /// `None` for the bytes that texts have.
+    /// `None` for the bytes that texts have in the character sets of their columns.
     charset: Option<Charset>,
     /// The sizes of fields that nothing separates.
     sizes: Option<Vec<usize>>,
@@ -271,8 +284,12 @@ impl ResultSink for FileSink {
         let mut gathered = mem::take(&mut self.gathered);
         let is_one_too_many = match &self.lines {
             Lines::Dump => {
+                let mut text = Vec::new();
                 for ((value, ty), digits) in row.iter().zip(&self.types).zip(&self.digits) {
-                    put_text(value, ty, *digits, self.zone, &mut gathered);
+                    text.clear();
+                    put_text(value, ty, *digits, self.zone, &mut text);
+                    encode(&mut text, ty, own_charset(ty));
+                    gathered.extend_from_slice(&text);
                 }
                 self.rows > 1
             }
@@ -323,6 +340,21 @@ fn is_bytes(ty: &SqlType) -> bool {
     ty.is_bytes() || matches!(ty, SqlType::Bit { .. })
 }
 
+/// The character set of a column, or of another value's text.
+fn own_charset(ty: &SqlType) -> Charset {
+    ty.declared_collation().map_or(Charset::Utf8mb4, |collation| collation.info().charset)
+}
+
+/// Makes the bytes of a character set of a text, which is in UTF-8.
+fn encode(text: &mut Vec<u8>, ty: &SqlType, charset: Charset) {
+    if !matches!(charset, Charset::Binary | Charset::Utf8mb4)
+        && !is_bytes(ty)
+        && let Ok(value) = std::str::from_utf8(text)
+    {
+        *text = charset.encode(value);
+    }
+}
+
 impl Delimited {
     fn write(
         &self,
@@ -342,16 +374,12 @@ impl Delimited {
             if !value.is_null() {
                 text.clear();
                 put_text(value, ty, digits[at], zone, &mut text);
-                if let Some(charset) = self.charset
-                    && !is_bytes(ty)
-                    && let Ok(value) = std::str::from_utf8(&text)
-                {
-                    text = charset.encode(value);
-                }
+                let charset = self.charset.unwrap_or_else(|| own_charset(ty));
+                encode(&mut text, ty, charset);
                 if encloses {
                     to.extend_from_slice(&format.enclosed);
                 }
-                self.field(&text, is_string(ty), to);
+                self.field(&text, is_string(ty), charset, to);
                 if encloses {
                     to.extend_from_slice(&format.enclosed);
                 }
@@ -371,23 +399,23 @@ impl Delimited {
     }
 
     /// How many bytes the character has that a text begins with. Those of UTF-8 have no byte that could be another's.
-    fn char_len(&self, text: &[u8]) -> usize {
-        let Some(charset) = self.charset.filter(|charset| charset.max_len() > 1 && !charset.is_utf8()) else {
+    fn char_len(charset: Charset, text: &[u8]) -> usize {
+        if charset.max_len() == 1 || charset.is_utf8() {
             return 1;
-        };
+        }
         let len = charset.len_by_first_byte(text[0]);
         let is_whole = text.get(..len).is_some_and(|bytes| charset.decode(bytes).is_ok());
         if is_whole { len.max(1) } else { 1 }
     }
 
-    fn field(&self, text: &[u8], is_string: bool, to: &mut Vec<u8>) {
+    fn field(&self, text: &[u8], is_string: bool, charset: Charset, to: &mut Vec<u8>) {
         let enclosed = self.format.enclosed.first().copied();
         let begins_field_end = self.format.field_terminator.first().copied();
         let begins_line_end = self.format.line_terminator.first().copied();
         // An enclosure that numbers may have in them.
         let is_unsafe = enclosed.is_some_and(|byte| b".0123456789e+-".contains(&byte));
         // Characters of several bytes stay as they are, whatever bytes they have.
-        let is_wide = self.charset.is_some_and(|charset| charset.min_len() > 1);
+        let is_wide = charset.min_len() > 1;
         let Some(escape) = self.escape.filter(|_| (is_string || is_unsafe) && !is_wide) else {
             to.extend_from_slice(text);
             return;
@@ -397,7 +425,7 @@ impl Delimited {
         let separator = enclosed.or(begins_field_end);
         let mut rest = text;
         while let Some((&byte, behind)) = rest.split_first() {
-            let len = self.char_len(rest);
+            let len = Self::char_len(charset, rest);
             if len > 1 {
                 to.extend_from_slice(&rest[..len]);
                 rest = &rest[len..];

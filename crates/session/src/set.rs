@@ -173,6 +173,9 @@ impl Session {
             Some((given, _)) => {
                 let (value, clipped) = variable.accept(&given)?;
                 variable.check_value(&value)?;
+                if let (Kind::Roles, Datum::Str(roles)) = (variable.kind, &value) {
+                    self.check_may_be_mandatory(roles)?;
+                }
                 if let (Kind::SqlMode, Datum::Str(modes)) = (variable.kind, &value)
                     && sql_mode::is_strict_in_part(sql_mode::flags(modes))
                 {

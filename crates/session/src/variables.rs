@@ -128,6 +128,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 /// MySQL takes no time from here on.
 const LAST_TIMESTAMP: f64 = 2_147_483_648.0;
 const UTF8MB4_COLLATION: &str = "default_collation_for_utf8mb4";
+/// The roles that every account has.
+pub(super) const MANDATORY_ROLES: &str = "mandatory_roles";
 
 /// The value of each variable, by its position in [`VARIABLES`].
 #[derive(Clone, Debug)]

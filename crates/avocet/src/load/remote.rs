@@ -63,8 +63,10 @@ impl Remote {
             Column { name, is_mandatory }
         });
         let columns = columns.collect();
-        // What is warned of is found among what is noted only if all of it is kept.
-        conn.query_drop("SET SESSION max_error_count = 65535").map_err(said)?;
+        // Everybody may set these. Without notes, the first condition that is kept is a warning; and fields have escapes.
+        let settings =
+            "SET SESSION sql_notes = 0, sql_mode = REPLACE(@@sql_mode, 'NO_BACKSLASH_ESCAPES', '')";
+        conn.query_drop(settings).map_err(said)?;
         let queue: Arc<Mutex<Option<Receiver<Vec<u8>>>>> = Arc::default();
         let given = queue.clone();
         conn.set_local_infile_handler(Some(LocalInfileHandler::new(move |_, file| send(&given, file))));
@@ -112,17 +114,16 @@ impl Remote {
         Ok(())
     }
 
-    /// The first warning of the statement that is more than a note.
+    /// The first warning of the statement.
     fn warning(&mut self) -> Result<Option<String>, Failure> {
         let conn = self.conn.as_mut().ok_or("no load has begun")?;
         if conn.warnings() == 0 {
             return Ok(None);
         }
         let warnings: Vec<(String, u16, String)> = conn.query("SHOW WARNINGS").map_err(said)?;
-        Ok(warnings
-            .into_iter()
-            .find(|(level, ..)| level != "Note")
-            .map(|(_, code, text)| format!("{code}: {text}")))
+        // None is kept if the server's max_error_count is 0.
+        let first = warnings.first().map(|(_, code, text)| format!("{code}: {text}"));
+        Ok(Some(first.unwrap_or_else(|| "the server has warnings".to_owned())))
     }
 }
 

@@ -19,51 +19,101 @@ pub struct Piece<'a> {
     pub taken: usize,
 }
 
-/// The first statement that is complete; `None` if the input ends within one (or is blank).
-pub fn next(input: &str) -> Option<Piece<'_>> {
-    let bytes = input.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let (ending, len) = match &bytes[at..] {
-            [b';', ..] => (Ending::Table, 1),
-            [b'\\', b'g', ..] => (Ending::Table, 2),
-            [b'\\', b'G', ..] => (Ending::Vertical, 2),
-            rest => {
-                at += skip(rest)?;
-                continue;
+/// Looks for the end of a statement in input that grows: each byte is looked at once, however many lines the statement has.
+#[derive(Debug, Default)]
+pub struct Splitter {
+    /// What stands before is known.
+    at: usize,
+    within: Within,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Within {
+    #[default]
+    Statement,
+    /// A string or a quoted name.
+    Quotes(u8),
+    LineComment,
+    Comment,
+}
+
+impl Splitter {
+    /// The first statement that is complete; `None` if the input ends within one (or is blank): then it is to be called again with the
+    /// same input and what comes behind it. After a statement, it is to be called with what stands behind that.
+    pub fn next<'i>(&mut self, input: &'i str) -> Option<Piece<'i>> {
+        let bytes = input.as_bytes();
+        while self.at < bytes.len() {
+            let rest = &bytes[self.at..];
+            match self.within {
+                Within::Statement => {
+                    let (ending, len) = match rest {
+                        [b';', ..] => (Ending::Table, 1),
+                        [b'\\', b'g', ..] => (Ending::Table, 2),
+                        [b'\\', b'G', ..] => (Ending::Vertical, 2),
+                        _ => {
+                            self.at += self.enter(rest)?;
+                            continue;
+                        }
+                    };
+                    let (text, taken) = (input[..self.at].trim(), self.at + len);
+                    *self = Self::default();
+                    return Some(Piece { text, ending, taken });
+                }
+                Within::Quotes(quote) => match rest {
+                    [b'\\'] if quote != b'`' => return None,
+                    [b'\\', ..] if quote != b'`' => self.at += 2,
+                    [byte, ..] => {
+                        self.at += 1;
+                        if *byte == quote {
+                            self.within = Within::Statement;
+                        }
+                    }
+                    [] => {}
+                },
+                Within::LineComment => match rest.iter().position(|byte| *byte == b'\n') {
+                    Some(end) => {
+                        self.at += end + 1;
+                        self.within = Within::Statement;
+                    }
+                    None => self.at = bytes.len(),
+                },
+                Within::Comment => match rest.windows(2).position(|both| both == b"*/") {
+                    Some(end) => {
+                        self.at += end + 2;
+                        self.within = Within::Statement;
+                    }
+                    None => {
+                        self.at = bytes.len() - 1;
+                        return None;
+                    }
+                },
             }
+        }
+        None
+    }
+
+    /// The length of what begins something or stands for itself; `None` if more of the input has to tell.
+    fn enter(&mut self, rest: &[u8]) -> Option<usize> {
+        let (within, len) = match rest {
+            [quote @ (b'\'' | b'"' | b'`'), ..] => (Within::Quotes(*quote), 1),
+            [b'#', ..] => (Within::LineComment, 1),
+            [b'-', b'-', b' ' | b'\t' | b'\r' | b'\n', ..] => (Within::LineComment, 2),
+            [b'/', b'*', ..] => (Within::Comment, 2),
+            [b'-'] | [b'-', b'-'] | [b'/'] | [b'\\'] => return None,
+            _ => return Some(1),
         };
-        return Some(Piece { text: input[..at].trim(), ending, taken: at + len });
-    }
-    None
-}
-
-/// The length of what starts here; `None` if it has no end.
-fn skip(rest: &[u8]) -> Option<usize> {
-    match rest {
-        [quote @ (b'\'' | b'"' | b'`'), ..] => quoted(rest, *quote),
-        [b'#', ..] | [b'-', b'-'] | [b'-', b'-', b' ' | b'\t' | b'\n', ..] => {
-            rest.iter().position(|&b| b == b'\n').map(|end| end + 1)
-        }
-        [b'/', b'*', ..] => rest.windows(2).skip(2).position(|w| w == b"*/").map(|end| end + 4),
-        _ => Some(1),
-    }
-}
-
-fn quoted(rest: &[u8], quote: u8) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        match *rest.get(at)? {
-            b'\\' if quote != b'`' => at += 2,
-            byte if byte == quote => return Some(at + 1),
-            _ => at += 1,
-        }
+        self.within = within;
+        Some(len)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn next(input: &str) -> Option<Piece<'_>> {
+        Splitter::default().next(input)
+    }
 
     #[test]
     fn a_statement_ends_where_the_client_says() {
@@ -74,19 +124,31 @@ mod tests {
         assert_eq!(next("select 1"), None);
     }
 
+    const HIDDEN: [&str; 4] = [
+        "select ';', \"a;b\", `c;d`, 'it''s;', 'x\\';'",
+        "select 1 -- not yet;\n + 1",
+        "select /* ; */ 1 # ;\n",
+        "select 5 --5",
+    ];
+
     #[test]
     fn quotes_and_comments_hide_endings() {
-        for text in [
-            "select ';', \"a;b\", `c;d`, 'it''s;', 'x\\';'",
-            "select 1 -- not yet;\n + 1",
-            "select /* ; */ 1 # ;\n",
-            "select 5 --5",
-        ] {
+        for text in HIDDEN {
             let input = format!("{text};rest");
             assert_eq!(next(&input).map(|p| p.text), Some(text.trim()), "{text}");
         }
-        for open in ["select ';", "select /* ;", "select 1 -- ;", "select `;"] {
+        for open in ["select ';", "select /* ;", "select 1 -- ;", "select `;", "select /*/ ;"] {
             assert_eq!(next(open), None, "{open}");
+        }
+    }
+
+    #[test]
+    fn input_that_comes_in_pieces_is_cut_in_the_same_places() {
+        for text in HIDDEN {
+            let input = format!("{text};rest");
+            let mut splitter = Splitter::default();
+            let found = (0..=input.len()).find_map(|end| splitter.next(&input[..end]));
+            assert_eq!(found.map(|piece| piece.text), Some(text.trim()), "{text}");
         }
     }
 }

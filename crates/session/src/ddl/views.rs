@@ -14,6 +14,7 @@ use avocet_types::schema::TableDef;
 use avocet_types::{ColumnDef, ViewAlgorithm, ViewCheck, ViewDef};
 
 use super::{check_name, columns};
+use crate::api::AccountName;
 use crate::binary_log::tell_as;
 use crate::info_schema;
 use crate::privileges::needs_one_of;
@@ -152,6 +153,13 @@ impl Session {
         let definer = given.clone().or_else(|| old.map(|old| old.definer.clone())).unwrap_or(own.clone());
         if definer != own && !self.access().global().intersects(Privileges::SUPER) {
             return Err(needs_one_of(Privileges::SUPER));
+        }
+        // Who reads the view would have its rights.
+        if definer != own
+            && !self.access().global().intersects(Privileges::SYSTEM_USER)
+            && self.is_system_user(&AccountName { user: definer.0.clone(), host: definer.1.clone() })
+        {
+            return Err(needs_one_of(Privileges::SYSTEM_USER));
         }
         if given.is_some() && self.stored_catalog().user(&definer.0, &definer.1).is_none() {
             self.note(&ErrorCode::NO_SUCH_USER.with(&[&definer.0, &definer.1]));

@@ -1,7 +1,6 @@
 //! The tables of `information_schema` that clients ask for.
 
 use avocet_engine::TableHandle;
-use avocet_types::expr::TimeZone;
 use avocet_types::schema::{ForeignKeyDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
@@ -528,14 +527,14 @@ fn fill_columns(session: &Session, rows: &mut Rowset) {
     for table in stored.chain(&views).chain(own) {
         for at in 0..table.own_columns().len() {
             if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {
-                rows.push(column_row(table, at, session.settings.time_zone));
+                rows.push(column_row(session, table, at));
             }
         }
     }
 }
 
-fn column_row(table: &TableDef, at: usize, zone: TimeZone) -> Vec<Value> {
-    let column = &table.columns[at];
+fn column_row(session: &Session, table: &TableDef, at: usize) -> Vec<Value> {
+    let (column, zone) = (&table.columns[at], session.settings.time_zone);
     let ty = &column.ty;
     let full = column.type_text();
     let data_type = full.split(['(', ' ']).next().unwrap_or_default().to_owned();
@@ -562,7 +561,7 @@ fn column_row(table: &TableDef, at: usize, zone: TimeZone) -> Vec<Value> {
         text(full),
         text(key_of(table, at)),
         text(extra_of(column)),
-        text("select,insert,update,references"),
+        text(session.seen().column_privileges(&table.database, &table.name, &column.name)),
         text(&column.comment),
         text(column.generated.as_ref().map_or(String::new(), |generated| escaped(&generated.expr))),
         match ty {

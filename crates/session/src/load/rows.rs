@@ -313,9 +313,10 @@ impl<'l> Loading<'l> {
     fn missing(&self, column: usize) -> Value {
         let def = &self.inserter.table.def.columns[column];
         match (&def.ty, &def.default) {
-            (ty, _) if self.fixed && !matches!(ty, SqlType::Timestamp { .. }) => {
-                implicit_default(ty).unwrap_or(Datum::Null)
-            }
+            (ty, default) if self.fixed && !matches!(ty, SqlType::Timestamp { .. }) => match default {
+                Some(DefaultValue::Const(value)) if !value.is_null() => value.clone(),
+                _ => implicit_default(ty).unwrap_or(Datum::Null),
+            },
             (_, None | Some(DefaultValue::Dropped)) if def.nullable || self.inserter.auto == Some(column) => {
                 Datum::Null
             }
@@ -494,21 +495,19 @@ impl<'l> Loading<'l> {
             self.keep_variables(session)?;
         }
         session.collect_warnings();
-        let Inserter { affected, duplicates, first_generated, .. } = self.inserter;
+        // Rows that a CHECK constraint or a parent keeps out do not count.
+        let Inserter { affected, duplicates, first_generated, rows, .. } = self.inserter;
         if first_generated > 0 {
             session.last_insert_id = first_generated;
         }
         let (deleted, skipped) = match self.lenient {
-            true => (0, self.read - affected),
+            true => (0, rows.saturating_sub(affected)),
             false => (duplicates, 0),
         };
         let warnings = session.condition_count();
         Ok(Done {
             affected_rows: affected,
-            info: format!(
-                "Records: {}  Deleted: {deleted}  Skipped: {skipped}  Warnings: {warnings}",
-                self.read
-            ),
+            info: format!("Records: {rows}  Deleted: {deleted}  Skipped: {skipped}  Warnings: {warnings}"),
             ..Done::default()
         })
     }

@@ -322,6 +322,7 @@ impl Access {
     /// What may be done with a column, as SHOW FULL COLUMNS tells it.
     pub fn column_privileges(&self, database: &str, table: &str, column: &str) -> String {
         let held = match self.unrestricted {
+            _ if schemas::is_schema(database) => Privileges::SELECT,
             true => Privileges::OF_COLUMNS,
             false if schemas::is_open(database) => Privileges::SELECT,
             false => self.on_column(database, table, column).and(Privileges::OF_COLUMNS),

@@ -57,6 +57,9 @@ impl Session {
             specified.whole |= Privileges::GRANT;
         }
         let accounts = self.account_ids(what.users);
+        if specified.whole.intersects(Privileges::SYSTEM_USER) {
+            self.check_none_mandatory(&accounts)?;
+        }
         let may_change = self.may_change_system_users();
         let inherited = match scope {
             GrantScope::Global => self.access().restrictions(),

@@ -618,6 +618,10 @@ impl Needs {
                     let admin = Privileges::SYSTEM_VARIABLES_ADMIN | Privileges::SESSION_VARIABLES_ADMIN;
                     self.server(Privileges::SUPER | admin);
                 }
+                // What such roles hold, everybody may make active.
+                if name == variables::MANDATORY_ROLES && !is_of_session {
+                    self.server(Privileges::ROLE_ADMIN);
+                }
                 *scope
             }
             SetItem::UserVariable { value, .. } => {

@@ -9,8 +9,9 @@ use avocet_engine::{AccountChange, AccountId, Catalog, Privileges, UserDef};
 use avocet_sql::parse::statement::{RevokeHow, RoleSet, UserName};
 use avocet_types::error::{ErrorCode, SqlError};
 
+use super::access::identities_of;
 use crate::accounts::{check_lengths, twice_or};
-use crate::role_names::quoted;
+use crate::role_names::{parse_roles, quoted};
 use crate::state::Session;
 
 impl Session {
@@ -238,6 +239,30 @@ impl Session {
         })?;
         warnings.iter().for_each(|error| self.warn_of(error));
         Ok(())
+    }
+
+    /// Fails if one of the roles that a text names brings SYSTEM_USER with it: nobody's account could be changed without it any more.
+    pub(crate) fn check_may_be_mandatory(&self, roles: &str) -> Result<(), SqlError> {
+        let catalog = self.stored_catalog();
+        for role in parse_roles(roles).unwrap_or_default() {
+            let Some(account) = catalog.user(&role.0, &role.1) else { continue };
+            let all = identities_of(&catalog, account, account.roles.keys());
+            if all.iter().any(|identity| identity.global().intersects(Privileges::SYSTEM_USER)) {
+                return Err(ErrorCode::SYSTEM_PRIVILEGE_IN_MANDATORY_ROLES
+                    .with(&[&quoted(&role), &Privileges::SYSTEM_USER]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if one of the accounts that are to get SYSTEM_USER is a role of everybody's.
+    pub(super) fn check_none_mandatory(&self, accounts: &[AccountId]) -> Result<(), SqlError> {
+        let settings = self.shared.globals.settings();
+        match accounts.iter().find(|account| settings.mandatory_roles.contains(account)) {
+            Some(role) => Err(ErrorCode::SYSTEM_PRIVILEGE_TO_MANDATORY_ROLE
+                .with(&[&quoted(role), &Privileges::SYSTEM_USER])),
+            None => Ok(()),
+        }
     }
 
     /// Fails if one of some roles is mandatory.

@@ -49,6 +49,7 @@ impl Session {
 
     pub(crate) fn show_create_user(&mut self, user: Option<&UserName>) -> Result<Rowset, SqlError> {
         let (name, host) = self.shown_account(user, |session| session.database_denied("mysql"))?;
+        let sees_secrets = self.access().on_database("mysql").contains(Privileges::SELECT);
         let catalog = self.catalog();
         let Some(user) = catalog.user(&name, &host) else {
             return Err(
@@ -56,7 +57,8 @@ impl Session {
             );
         };
         let mut rows = Rowset::new("", &[(&format!("CREATE USER for {name}@{host}"), varchar(1024))]);
-        rows.push(vec![text(definition_of(user, false))]);
+        let password = if sees_secrets { Password::Shown } else { Password::Hidden };
+        rows.push(vec![text(definition_of(user, password))]);
         Ok(rows)
     }
 
@@ -124,7 +126,7 @@ impl Session {
     }
 
     /// Whether an account holds SYSTEM_USER, itself or by a role that it may make active.
-    fn is_system_user(&self, account: &AccountName) -> bool {
+    pub(crate) fn is_system_user(&self, account: &AccountName) -> bool {
         let catalog = self.catalog();
         let Some(account) = catalog.user(&account.user, &account.host) else { return false };
         let roles = self.roles_of(&catalog, account);
@@ -174,14 +176,14 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
             let definition = match catalog.user(&user.name, &user.host) {
                 None => {
                     let create = words(["CREATE USER", "CREATE USER IF NOT EXISTS"]);
-                    definition_of(user, false).replacen("CREATE USER", create, 1)
+                    definition_of(user, Password::Shown).replacen("CREATE USER", create, 1)
                 }
                 Some(_) => {
                     let mut user = (**user).clone();
                     user.default_roles.clear();
                     let alter = words(["ALTER USER", "ALTER USER IF EXISTS"]);
                     // A MySQL takes no password at all for one that has expired.
-                    definition_of(&user, true).replacen("CREATE USER", alter, 1)
+                    definition_of(&user, Password::Told).replacen("CREATE USER", alter, 1)
                 }
             };
             statement.texts.push(definition);
@@ -189,10 +191,22 @@ pub(super) fn tell_accounts(catalog: &Catalog, changes: &[AccountChange], if_it_
     });
 }
 
-/// The statement that makes an account, but for its privileges; whether it says so if there is no password.
-fn definition_of(user: &UserDef, tells_empty: bool) -> String {
+/// How much of a password a definition has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Password {
+    /// What is kept of it, for who may read the grant tables.
+    Shown,
+    Hidden,
+    /// As shown, and that there is none.
+    Told,
+}
+
+/// The statement that makes an account, but for its privileges.
+fn definition_of(user: &UserDef, password: Password) -> String {
     let mut line = format!("CREATE USER {} IDENTIFIED WITH '{}'", quoted(&user.id()), user.plugin);
-    if tells_empty || !user.auth.is_empty() {
+    if !user.auth.is_empty() && password == Password::Hidden {
+        line.push_str(" AS <secret>");
+    } else if !user.auth.is_empty() || password == Password::Told {
         let _ = write!(line, " AS {}", string(&String::from_utf8_lossy(&user.auth)));
     }
     if !user.default_roles.is_empty() {

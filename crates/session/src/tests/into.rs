@@ -19,6 +19,43 @@ fn client() -> (Client, tempfile::TempDir) {
     (client, folder)
 }
 
+/// Without CHARACTER SET, texts have the bytes that they have in their columns: what LOAD DATA expects of them.
+#[test]
+fn texts_are_written_in_their_own_character_sets() {
+    let (mut client, folder) = client();
+    client.run(
+        "CREATE TABLE u (l VARCHAR(10) CHARACTER SET latin1, s TEXT CHARACTER SET sjis, e ENUM('é') CHARACTER SET latin1, j JSON);
+         INSERT INTO u VALUES ('é', 'ソ表', 'é', '[\"é\"]')",
+    );
+    let path = folder.path().join("out").display().to_string();
+    let mut written = |query: &str| {
+        let answer = client.run(&query.replace("FILE", &format!("FILE '{path}'")));
+        assert!(answer.starts_with("ok "), "{query}: {answer}");
+        let bytes = fs::read(&path).expect("written");
+        fs::remove_file(&path).expect("removed");
+        bytes
+    };
+    assert_eq!(written("SELECT l, s, e FROM u INTO OUTFILE"), b"\xE9\t\x83\\\x95\\\t\xE9\n");
+    assert_eq!(written("SELECT j, 'é' FROM u INTO OUTFILE"), "[\"é\"]\té\n".as_bytes());
+    assert_eq!(written("SELECT l FROM u INTO OUTFILE CHARACTER SET utf8mb4"), "é\n".as_bytes());
+    assert_eq!(written("SELECT l, s FROM u INTO DUMPFILE"), b"\xE9\x83\\\x95\\");
+    // A BLOB among them has no size, and then nothing has.
+    assert_eq!(
+        written("SELECT 1, l, s FROM u INTO OUTFILE FIELDS TERMINATED BY '' ENCLOSED BY ''"),
+        b"1\xE9\x83\\\x95\\\n"
+    );
+}
+
+#[test]
+fn rows_beyond_a_limit_are_counted() {
+    let (mut client, folder) = client();
+    let path = folder.path().join("out").display().to_string();
+    client.run("SELECT SQL_CALC_FOUND_ROWS a FROM t ORDER BY a LIMIT 1 INTO @a");
+    assert_eq!(client.run("SELECT @a, FOUND_ROWS()"), "1|4\n");
+    client.run(&format!("SELECT SQL_CALC_FOUND_ROWS a FROM t LIMIT 2 INTO OUTFILE '{path}'"));
+    assert_eq!(client.run("SELECT FOUND_ROWS()"), "4\n");
+}
+
 #[test]
 fn files_are_written_as_by_mysql() {
     let (mut client, folder) = client();
