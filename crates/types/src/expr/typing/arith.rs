@@ -30,7 +30,8 @@ impl Digits {
     pub fn of_type(ty: &SqlType) -> Self {
         let (int, scale, unsigned) = match *ty {
             SqlType::Null => (0, 0, false),
-            SqlType::Bool => (1, 0, false),
+            // A column of BOOL holds any TINYINT.
+            SqlType::Bool => (3, 0, false),
             SqlType::Int { width, unsigned } => (int_digits(width, unsigned), 0, unsigned),
             SqlType::Year => (4, 0, true),
             SqlType::Enum(_) => (5, 0, true),
