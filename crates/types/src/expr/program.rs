@@ -110,6 +110,8 @@ pub(crate) struct Env<'e, 'a, R> {
     pub row: &'e R,
     pub params: &'a [Datum<'a>],
     pub ctx: &'e EvalContext,
+    /// What [`Node::LetValue`] is, within a [`Node::Let`].
+    pub value: Option<&'e Datum<'a>>,
 }
 
 /// One step of a program.
@@ -207,6 +209,12 @@ pub(crate) enum Node {
     },
     Call(Box<CallNode>),
     UnitCall(Box<UnitCallNode>),
+    /// Evaluates `value` once, for all places where `body` has it.
+    Let {
+        value: Box<Node>,
+        body: Box<Node>,
+    },
+    LetValue,
     /// Evaluates so many times, and forgets what comes out.
     Benchmark {
         count: Box<Node>,
@@ -306,7 +314,7 @@ impl RowProgram {
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
     ) -> EvalResult<Datum<'a>> {
-        self.root.eval(&Env { row, params, ctx })
+        self.root.eval(&Env { row, params, ctx, value: None })
     }
 
     /// Whether a condition is true for one row: not false and not NULL.
@@ -317,7 +325,7 @@ impl RowProgram {
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
     ) -> EvalResult<bool> {
-        Ok(self.root.truth(&Env { row, params, ctx })? == Some(true))
+        Ok(self.root.truth(&Env { row, params, ctx, value: None })? == Some(true))
     }
 
     /// The value of an expression without columns.

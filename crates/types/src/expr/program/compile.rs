@@ -119,6 +119,10 @@ impl Compiler<'_> {
             ExprKind::Call(Function::Benchmark, args) => {
                 Node::Benchmark { count: self.boxed(&args[0])?, expr: self.boxed(&args[1])? }
             }
+            ExprKind::Call(Function::Let, args) => {
+                Node::Let { value: self.boxed(&args[0])?, body: self.boxed(&args[1])? }
+            }
+            ExprKind::Call(Function::LetValue, _) => Node::LetValue,
             ExprKind::Call(function, args) => self.call(expr, *function, args)?,
             ExprKind::UnitCall { function, unit, args } => Node::UnitCall(Box::new(UnitCallNode {
                 function: *function,

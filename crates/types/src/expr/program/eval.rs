@@ -107,6 +107,11 @@ impl Node {
             Self::Cast { inner, from, to } => coerce::cast(inner.eval(env)?, from, to, env.ctx),
             Self::Call(call) => call.eval(env),
             Self::UnitCall(call) => call.eval(env),
+            Self::Let { value, body } => {
+                let value = value.eval(env)?;
+                body.eval(&Env { row: env.row, params: env.params, ctx: env.ctx, value: Some(&value) })
+            }
+            Self::LetValue => Ok(env.value.cloned().unwrap_or(Datum::Null)),
             Self::Benchmark { count, expr } => benchmark(count, expr, env),
         }
     }
