@@ -207,6 +207,13 @@ pub(crate) enum Node {
         from: SqlType,
         to: SqlType,
     },
+    /// Of what is beyond the range of FLOAT, an error.
+    CastFloat {
+        inner: Box<Node>,
+        from: SqlType,
+        to: SqlType,
+        text: Box<str>,
+    },
     Call(Box<CallNode>),
     UnitCall(Box<UnitCallNode>),
     /// Evaluates `value` once, for all places where `body` has it.

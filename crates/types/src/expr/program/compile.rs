@@ -115,6 +115,10 @@ impl Compiler<'_> {
             ExprKind::Convert(inner) => {
                 Node::Convert { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty }
             }
+            ExprKind::Cast(inner) if matches!(expr.ty, SqlType::Float(_)) => {
+                let (inner, from, text) = (self.boxed(inner)?, inner.ty, self.text(expr));
+                Node::CastFloat { inner, from, to: expr.ty, text }
+            }
             ExprKind::Cast(inner) => Node::Cast { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty },
             ExprKind::Call(Function::Benchmark, args) => {
                 Node::Benchmark { count: self.boxed(&args[0])?, expr: self.boxed(&args[1])? }

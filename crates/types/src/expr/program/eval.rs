@@ -105,6 +105,12 @@ impl Node {
             Self::Convert { inner, from, to } => coerce::convert(inner.eval(env)?, from, to, env.ctx),
             Self::Recode { inner, from, to } => coerce::recode(inner.eval(env)?, from, to),
             Self::Cast { inner, from, to } => coerce::cast(inner.eval(env)?, from, to, env.ctx),
+            Self::CastFloat { inner, from, to, text } => {
+                match coerce::cast(inner.eval(env)?, from, to, env.ctx)? {
+                    Datum::Float(v) if v.is_infinite() => Err(arith::out_of_range("DOUBLE", text)),
+                    value => Ok(value),
+                }
+            }
             Self::Call(call) => call.eval(env),
             Self::UnitCall(call) => call.eval(env),
             Self::Let { value, body } => {
