@@ -60,18 +60,20 @@ pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
 pub(crate) fn of_view(bound: &BoundQuery) -> Vec<ColumnDef> {
     let is_union = matches!(bound.body.body, QueryBody::SetOperation(_));
     let ints = created_as_ints(bound);
+    let varying = created_as_varying(bound);
     let column = |(id, info): (&ColumnId, &ColumnInfo)| {
         let computed = match info.ty {
             SqlType::Int { width: IntWidth::W64, unsigned } if ints.contains(id) => {
                 SqlType::Int { width: IntWidth::W32, unsigned }
             }
+            SqlType::Binary { len } if varying.contains(id) => SqlType::VarBinary { len },
             ty => computed_type(ty, is_union),
         };
         let stored = info.origin.as_ref().map(|origin| &origin.table.columns[origin.column]);
         ColumnDef {
             name: info.name.to_string(),
             ty: match info.ty {
-                SqlType::Null => SqlType::Binary { len: 0 },
+                SqlType::Null => SqlType::VarBinary { len: 0 },
                 ty if stored.is_some() => ty,
                 _ => computed,
             },
@@ -90,6 +92,13 @@ pub(crate) fn of_view(bound: &BoundQuery) -> Vec<ColumnDef> {
         }
     };
     bound.body.outputs.iter().zip(bound.output()).map(column).collect()
+}
+
+/// The outputs of a plain query that are CAST AS BINARY(n) and bit literals: values of that length, but of columns of any.
+fn created_as_varying(bound: &BoundQuery) -> Vec<ColumnId> {
+    let QueryBody::Select(select) = &bound.body.body else { return Vec::new() };
+    let is_written = |expr: &BoundExpr| matches!(expr.kind, BoundKind::Cast(_) | BoundKind::Literal(_));
+    select.projection.iter().filter(|item| is_written(&item.expr)).map(|item| item.id).collect()
 }
 
 /// The outputs of a plain query whose columns are INTs, though they are computed as BIGINTs.

@@ -43,7 +43,7 @@ const BY_CODES: Collation = Collation(309);
 fn digits_of(ty: &SqlType) -> Option<(u8, u8)> {
     Some(match *ty {
         SqlType::Decimal { precision, scale, .. } => (precision, scale),
-        SqlType::Bool => (1, 0),
+        SqlType::Bool => (3, 0),
         SqlType::Year => (4, 0),
         SqlType::Int { width, unsigned } => match width {
             IntWidth::W8 => (3, 0),

@@ -6,7 +6,7 @@ use avocet_types::expr::{
     ArithOp, CastTarget, CompareOp, Expr, ExprKind as Bound, Function, OnJsonProblem, SqlMode, Typer,
     UnitFunction,
 };
-use avocet_types::temporal::{TimeZone, ZeroDates, date_of, parse_datetime, parse_time};
+use avocet_types::temporal::{TimeZone, date_of, parse_datetime, parse_time};
 use avocet_types::{Datum, Decimal, DefaultValue, SqlType};
 
 use crate::bind::row_subquery::query_of;
@@ -61,7 +61,7 @@ impl Binder<'_> {
             }
             ExprKind::Bytes(bytes) => Ok(self.typer.bytes(bytes.clone())),
             ExprKind::Hybrid { bytes, bits } => Ok(self.typer.hybrid(bytes.clone(), *bits)),
-            ExprKind::Temporal { kind, text } => temporal(*kind, text, self.typer.sql_mode.zero_dates()),
+            ExprKind::Temporal { kind, text } => temporal(*kind, text, &self.typer),
             ExprKind::Param(index) => Ok(self.param(*index as usize)),
             ExprKind::Column { database, table, column } => {
                 let name = ColumnName {
@@ -586,10 +586,10 @@ fn decimal(text: &str) -> Expr {
 }
 
 /// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`
-fn temporal(kind: TemporalKind, text: &str, zeros: ZeroDates) -> Result<Expr, SqlError> {
+fn temporal(kind: TemporalKind, text: &str, typer: &Typer) -> Result<Expr, SqlError> {
     let parsed = match kind {
         TemporalKind::Time => parse_time(text.as_bytes(), TimeZone::UTC),
-        _ => parse_datetime(text.as_bytes(), TimeZone::UTC, zeros),
+        _ => parse_datetime(text.as_bytes(), TimeZone::UTC, typer.sql_mode.zero_dates()),
     };
     let parsed = parsed.filter(|p| !p.truncated && !p.clipped && (kind != TemporalKind::Date || !p.has_time));
     let Some(parsed) = parsed else {
@@ -604,7 +604,16 @@ fn temporal(kind: TemporalKind, text: &str, zeros: ZeroDates) -> Result<Expr, Sq
         TemporalKind::Date => Expr::literal(Datum::Date(date_of(parsed.micros)), SqlType::Date),
         TemporalKind::Time => Expr::literal(Datum::Time(parsed.micros), SqlType::Time { fsp: parsed.fsp }),
         TemporalKind::Timestamp => {
-            Expr::literal(Datum::DateTime(parsed.micros), SqlType::DateTime { fsp: parsed.fsp })
+            let ty = SqlType::DateTime { fsp: parsed.fsp };
+            match parsed.utc {
+                None => Expr::literal(Datum::DateTime(parsed.micros), ty),
+                // An offset says a moment, which is another local time in each session.
+                Some(moment) => {
+                    let moment =
+                        Expr::literal(Datum::DateTime(moment), SqlType::Timestamp { fsp: parsed.fsp });
+                    typer.convert(moment, ty)
+                }
+            }
         }
     })
 }

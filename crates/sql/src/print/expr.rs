@@ -647,7 +647,8 @@ fn temporal(kind: TemporalKind, text: &str) -> String {
         TemporalKind::Time => parse_time(text.as_bytes(), TimeZone::UTC),
         _ => parse_datetime(text.as_bytes(), TimeZone::UTC, ZeroDates::ALLOWED),
     };
-    let Some(parsed) = parsed else { return text.to_owned() };
+    // With an offset it is a moment, whose local time is another one for each reader.
+    let Some(parsed) = parsed.filter(|parsed| parsed.utc.is_none()) else { return text.to_owned() };
     let (value, ty) = match kind {
         TemporalKind::Date => (Datum::Date(date_of(parsed.micros)), SqlType::Date),
         TemporalKind::Time => (Datum::Time(parsed.micros), SqlType::Time { fsp: parsed.fsp }),

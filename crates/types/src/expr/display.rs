@@ -4,7 +4,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use crate::datum::Datum;
-use crate::expr::{ArithOp, Expr, ExprKind, IsTest, UnitFunction};
+use crate::expr::{ArithOp, Expr, ExprKind, Function, IsTest, UnitFunction};
 use crate::sql_type::SqlType;
 use crate::temporal::{SECOND, TimeZone};
 use crate::text::to_text;
@@ -171,6 +171,7 @@ fn write_expr(f: &mut Formatter<'_>, expr: &Expr, names: Names<'_>) -> fmt::Resu
             let collation = expr.ty.collation().unwrap_or(crate::Collation::BINARY).name();
             write!(f, " collate {collation})")
         }
+        ExprKind::Call(Function::Let, args) => one(f, &with_value(args)),
         ExprKind::Call(function, args) => {
             let name = function.name();
             match (name.starts_with(|c: char| c.is_ascii_alphabetic()), &args[..]) {
@@ -216,6 +217,14 @@ fn write_expr(f: &mut Formatter<'_>, expr: &Expr, names: Names<'_>) -> fmt::Resu
             }
         }
     }
+}
+
+/// What was written where a value stands in several places.
+fn with_value(args: &[Expr]) -> Expr {
+    args[1].clone().transform(&mut |expr| match expr.kind {
+        ExprKind::Call(Function::LetValue, _) => args[0].clone(),
+        _ => expr,
+    })
 }
 
 fn infix(f: &mut Formatter<'_>, left: &Expr, op: &str, right: &Expr, names: Names<'_>) -> fmt::Result {

@@ -5,15 +5,17 @@
 //! What raises an error or a warning is left as it is, so that it raises it when it is evaluated, and only then.
 
 use crate::datum::{Datum, Value};
-use crate::expr::context::EvalContext;
+use crate::expr::context::{EvalContext, SqlMode};
+use crate::expr::identity::same_value;
 use crate::expr::program::eval::is_true;
 use crate::expr::program::{NoRow, RowProgram};
 use crate::expr::{Expr, ExprKind, Function};
+use crate::temporal::TimeZone;
 
 impl Expr {
     /// Folds what is constant for ever.
     pub fn fold(self) -> Self {
-        folded(self, &Expr::is_immutable, &|expr| evaluate(expr, &[], &EvalContext::new(0, 0))).0
+        folded(self, &Expr::is_immutable, &evaluate_for_ever).0
     }
 
     /// Folds what is constant for one statement with these parameters.
@@ -27,6 +29,37 @@ impl Expr {
             ExprKind::Param(index) => Expr::literal(params[index].clone().into_owned(), expr.ty),
             _ => expr,
         })
+    }
+}
+
+/// The value, if sessions agree on it: texts may say moments (`2024-01-01 12:00:00+02:00`), and have more digits of a second than
+/// there is room for.
+fn evaluate_for_ever(expr: &Expr) -> Option<Value> {
+    let value = evaluate(expr, &[], &EvalContext::new(0, 0))?;
+    let mut reads_time = expr.ty.is_temporal() || matches!(expr.kind, ExprKind::UnitCall { .. });
+    expr.for_each_child(&mut |operand| {
+        reads_time |=
+            operand.ty.is_temporal() || matches!(expr.kind, ExprKind::Call(..)) && is_short_text(operand);
+    });
+    if !reads_time {
+        return Some(value);
+    }
+    let mut elsewhere = EvalContext::new(ANOTHER_TIME, 0);
+    elsewhere.time_zone = TimeZone::parse("-11:30").ok()?;
+    elsewhere.sql_mode = SqlMode::DEFAULT.with(SqlMode::TIME_TRUNCATE_FRACTIONAL);
+    evaluate(expr, &[], &elsewhere).filter(|other| same_value(&value, other))
+}
+
+/// Microseconds since 1970, of another day.
+const ANOTHER_TIME: i64 = 1_234_567_890_123_456;
+
+/// Whether it is a text that may say a time.
+fn is_short_text(expr: &Expr) -> bool {
+    const LONGEST: usize = 64;
+    match expr.as_literal() {
+        Some(Datum::Str(text)) => text.len() <= LONGEST,
+        Some(Datum::Bytes(bytes)) => bytes.len() <= LONGEST,
+        _ => false,
     }
 }
 

@@ -110,6 +110,8 @@ pub(crate) struct Env<'e, 'a, R> {
     pub row: &'e R,
     pub params: &'a [Datum<'a>],
     pub ctx: &'e EvalContext,
+    /// What [`Node::LetValue`] is, within a [`Node::Let`].
+    pub value: Option<&'e Datum<'a>>,
 }
 
 /// One step of a program.
@@ -205,8 +207,21 @@ pub(crate) enum Node {
         from: SqlType,
         to: SqlType,
     },
+    /// Of what is beyond the range of FLOAT, an error.
+    CastFloat {
+        inner: Box<Node>,
+        from: SqlType,
+        to: SqlType,
+        text: Box<str>,
+    },
     Call(Box<CallNode>),
     UnitCall(Box<UnitCallNode>),
+    /// Evaluates `value` once, for all places where `body` has it.
+    Let {
+        value: Box<Node>,
+        body: Box<Node>,
+    },
+    LetValue,
     /// Evaluates so many times, and forgets what comes out.
     Benchmark {
         count: Box<Node>,
@@ -306,7 +321,7 @@ impl RowProgram {
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
     ) -> EvalResult<Datum<'a>> {
-        self.root.eval(&Env { row, params, ctx }).map_err(|error| error.with_params(params))
+        self.root.eval(&Env { row, params, ctx, value: None }).map_err(|error| error.with_params(params))
     }
 
     /// Whether a condition is true for one row: not false and not NULL.
@@ -317,7 +332,8 @@ impl RowProgram {
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
     ) -> EvalResult<bool> {
-        let truth = self.root.truth(&Env { row, params, ctx }).map_err(|error| error.with_params(params))?;
+        let env = Env { row, params, ctx, value: None };
+        let truth = self.root.truth(&env).map_err(|error| error.with_params(params))?;
         Ok(truth == Some(true))
     }
 

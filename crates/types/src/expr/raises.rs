@@ -80,10 +80,6 @@ fn call_raises(function: Function, args: &[Expr]) -> bool {
         | F::CharLength
         | F::Locate
         | F::Instr
-        | F::Year
-        | F::Quarter
-        | F::Month
-        | F::DayOfMonth
         | F::DayOfWeek
         | F::DayOfYear
         | F::WeekDay
@@ -93,6 +89,10 @@ fn call_raises(function: Function, args: &[Expr]) -> bool {
         | F::Sign
         | F::Floor
         | F::Ceil => false,
+        // These read texts and numbers themselves.
+        F::Year | F::Quarter | F::Month | F::DayOfMonth => {
+            args.first().is_none_or(|date| !date.ty.is_temporal())
+        }
         // A path that is no literal may be none.
         F::JsonExtract | F::JsonUnquote => {
             args.first().is_none_or(|document| document.ty != SqlType::Json)

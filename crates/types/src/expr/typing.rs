@@ -263,6 +263,26 @@ impl Typer {
             Some(operand) => self.case_by_explicit(operand, branches)?,
             None => (None, branches),
         };
+        if let Some(operand) = operand.as_ref().filter(|operand| operand.is_volatile()) {
+            return self.once(operand, |value| self.case_of(Some(value), branches, otherwise));
+        }
+        self.case_of(operand, branches, otherwise)
+    }
+
+    /// What has one value for each row, although it stands in several places and would have another one in each.
+    fn once(&self, expr: &Expr, within: impl FnOnce(Expr) -> EvalResult<Expr>) -> EvalResult<Expr> {
+        let value = Expr::new(ExprKind::Call(Function::LetValue, Vec::new()), expr.ty, expr.nullable);
+        let body = within(value)?;
+        let (ty, nullable) = (body.ty, body.nullable);
+        Ok(Expr::new(ExprKind::Call(Function::Let, vec![expr.clone(), body]), ty, nullable))
+    }
+
+    fn case_of(
+        &self,
+        operand: Option<Expr>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Expr>,
+    ) -> EvalResult<Expr> {
         let mut conditions = Vec::with_capacity(branches.len());
         let mut results = Vec::with_capacity(branches.len() + 1);
         for (when, then) in branches {

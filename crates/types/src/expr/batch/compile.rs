@@ -67,7 +67,7 @@ pub(super) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<BatchNode> {
         },
         // A later element must not fail where an earlier one is the value.
         ExprKind::InList { expr: tested, list, negated } if list.iter().skip(1).any(Expr::can_fail) => {
-            match is_small(tested) {
+            match is_small(tested) && !tested.is_volatile() {
                 true => return compile(&in_list_as_or(tested, list, *negated), names),
                 false => whole_by_rows(expr, names)?,
             }
@@ -79,8 +79,8 @@ pub(super) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<BatchNode> {
         ExprKind::Convert(inner) if arrow_casts(&inner.ty, &expr.ty) => {
             BatchOp::ArrowCast(boxed(inner, names)?)
         }
-        // What it evaluates is evaluated more than once.
-        ExprKind::Call(Function::Benchmark, _) => whole_by_rows(expr, names)?,
+        // What they evaluate is evaluated more than once, or stands for a value of the row.
+        ExprKind::Call(Function::Benchmark | Function::Let, _) => whole_by_rows(expr, names)?,
         _ => by_rows(expr, names)?,
     };
     // Of its operands both are known: trees may be tall.

@@ -364,7 +364,7 @@ impl RowStep {
         for row in 0..count {
             rows.made.go_on(operands.len() + 1, rows.ctx)?;
             let source = OperandRow { operands, types: &self.types, row };
-            let value = self.node.eval(&Env { row: &source, params: &[], ctx: rows.ctx })?;
+            let value = self.node.eval(&Env { row: &source, params: &[], ctx: rows.ctx, value: None })?;
             if constant {
                 return Ok(Vector::Const(value.into_owned()));
             }

@@ -116,10 +116,18 @@ impl Compiler<'_> {
             ExprKind::Convert(inner) => {
                 Node::Convert { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty }
             }
+            ExprKind::Cast(inner) if matches!(expr.ty, SqlType::Float(_)) => {
+                let (inner, from, text) = (self.boxed(inner)?, inner.ty, self.text(expr));
+                Node::CastFloat { inner, from, to: expr.ty, text }
+            }
             ExprKind::Cast(inner) => Node::Cast { inner: self.boxed(inner)?, from: inner.ty, to: expr.ty },
             ExprKind::Call(Function::Benchmark, args) => {
                 Node::Benchmark { count: self.boxed(&args[0])?, expr: self.boxed(&args[1])? }
             }
+            ExprKind::Call(Function::Let, args) => {
+                Node::Let { value: self.boxed(&args[0])?, body: self.boxed(&args[1])? }
+            }
+            ExprKind::Call(Function::LetValue, _) => Node::LetValue,
             ExprKind::Call(function, args) => self.call(expr, *function, args)?,
             ExprKind::UnitCall { function, unit, args } => Node::UnitCall(Box::new(UnitCallNode {
                 function: *function,

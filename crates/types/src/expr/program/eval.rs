@@ -105,8 +105,19 @@ impl Node {
             Self::Convert { inner, from, to } => coerce::convert(inner.eval(env)?, from, to, env.ctx),
             Self::Recode { inner, from, to } => coerce::recode(inner.eval(env)?, from, to),
             Self::Cast { inner, from, to } => coerce::cast(inner.eval(env)?, from, to, env.ctx),
+            Self::CastFloat { inner, from, to, text } => {
+                match coerce::cast(inner.eval(env)?, from, to, env.ctx)? {
+                    Datum::Float(v) if v.is_infinite() => Err(arith::out_of_range("DOUBLE", text)),
+                    value => Ok(value),
+                }
+            }
             Self::Call(call) => call.eval(env),
             Self::UnitCall(call) => call.eval(env),
+            Self::Let { value, body } => {
+                let value = value.eval(env)?;
+                body.eval(&Env { row: env.row, params: env.params, ctx: env.ctx, value: Some(&value) })
+            }
+            Self::LetValue => Ok(env.value.cloned().unwrap_or(Datum::Null)),
             Self::Benchmark { count, expr } => benchmark(count, expr, env),
         }
     }

@@ -30,7 +30,8 @@ impl Digits {
     pub fn of_type(ty: &SqlType) -> Self {
         let (int, scale, unsigned) = match *ty {
             SqlType::Null => (0, 0, false),
-            SqlType::Bool => (1, 0, false),
+            // A column of BOOL holds any TINYINT.
+            SqlType::Bool => (3, 0, false),
             SqlType::Int { width, unsigned } => (int_digits(width, unsigned), 0, unsigned),
             SqlType::Year => (4, 0, true),
             SqlType::Enum(_) => (5, 0, true),
@@ -139,7 +140,9 @@ impl Typer {
     pub fn arith(&self, op: ArithOp, left: Expr, right: Expr) -> EvalResult<Expr> {
         refuse_geometries(&[&left, &right], op.symbol())?;
         self.check_operands([&left, &right])?;
-        let (left, right) = (self.number(left), self.number(right));
+        let operand =
+            |expr: Expr| if op == ArithOp::IntDiv { self.dividend(expr) } else { self.number(expr) };
+        let (left, right) = (operand(left), operand(right));
         let (l, r) = (ValueClass::of(&left.ty), ValueClass::of(&right.ty));
         let double = l == ValueClass::Double || r == ValueClass::Double;
         let int = l == ValueClass::Int && r == ValueClass::Int;
@@ -165,6 +168,16 @@ impl Typer {
         let may_divide_by_zero = matches!(op, ArithOp::Div | ArithOp::IntDiv | ArithOp::Mod);
         let nullable = left.nullable || right.nullable || may_divide_by_zero;
         Ok(Expr::new(ExprKind::Arith { op, left: Box::new(left), right: Box::new(right) }, ty, nullable))
+    }
+
+    /// An operand of DIV: texts are the exact numbers that they are.
+    fn dividend(&self, expr: Expr) -> Expr {
+        let is_text = expr.ty.is_string() || expr.ty.is_bytes();
+        if !is_text || hybrid_number(&expr).is_some() {
+            return self.number(expr);
+        }
+        let ty = Digits::of_type(&expr.ty).decimal();
+        self.convert(expr, ty)
     }
 
     /// A hexadecimal or bit literal as the functions of one number take it; operators of two take it as an integer.

@@ -215,7 +215,8 @@ impl Typer {
     }
 
     /// Beside a FLOAT or DOUBLE column that is rounded to so many decimals, an exact number is what the column would have of it:
-    /// `f = 1.1` finds 1.1 (IN and BETWEEN have no such thing). Decimals that the column does not keep count still.
+    /// `f = 1.1` finds 1.1 (IN and BETWEEN have no such thing). Decimals that the column does not keep count still. A constant text is
+    /// the FLOAT that it says, beside such a column.
     fn as_the_reals(&self, exprs: Vec<Expr>) -> Vec<Expr> {
         let mut columns = exprs.iter().filter(|expr| matches!(expr.kind, ExprKind::Column(_)));
         let (Some(column), None) = (columns.next(), columns.next()) else { return exprs };
@@ -223,6 +224,9 @@ impl Typer {
         let is_float = matches!(column.ty, SqlType::Float(_));
         let one = |expr: Expr| {
             let own = match expr.ty {
+                ty if is_float && (ty.is_string() || ty.is_bytes()) && expr.is_constant() => {
+                    return self.convert(expr, SqlType::FLOAT);
+                }
                 SqlType::Bool | SqlType::Int { .. } if expr.is_constant() => 0,
                 SqlType::Decimal { scale, .. } if expr.is_constant() => scale,
                 _ => return expr,

@@ -33,6 +33,10 @@ pub(crate) fn of_first(_: &Typer, args: &[Expr]) -> TypeResult {
     Ok(args[0].ty)
 }
 
+pub(crate) fn of_last(_: &Typer, args: &[Expr]) -> TypeResult {
+    Ok(args.last().map_or(SqlType::Null, |arg| arg.ty))
+}
+
 /// Arguments of one class: of strings, as long as the longest.
 pub(crate) fn longest(_: &Typer, args: &[Expr]) -> TypeResult {
     let longest = args.iter().map(|arg| text_len(&arg.ty)).max().unwrap_or(0);
