@@ -101,10 +101,7 @@ impl Qualifier<'_> {
             QueryBody::Values(rows) => rows.iter_mut().flatten().try_for_each(|value| self.expr(value)),
             QueryBody::JsonTable(_) => Err(SqlError::unsupported("JSON_TABLE in a view")),
             QueryBody::Table(name) => {
-                let span = name.name.span;
-                let items = vec![SelectItem::Wildcard { database: None, table: None, span }];
-                let from = vec![TableRef::Table { name: name.clone(), alias: None, hints: Vec::new() }];
-                let mut select = Select { items, from, ..Select::default() };
+                let mut select = Select::all_of(name);
                 self.select(&mut select, columns)?;
                 *body = QueryBody::Select(Box::new(select));
                 Ok(())

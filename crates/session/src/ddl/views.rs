@@ -5,13 +5,13 @@ use avocet_engine::{EngineError, Privileges, TableHandle};
 use avocet_sql::bind::{bind_query, bind_with_notes, parse_view};
 use avocet_sql::parse::ast::{ObjectName, Query, QueryBody, SelectItem};
 use avocet_sql::parse::statement::{CreateView, CreateViewHow};
-use avocet_sql::plan::{self, BoundQuery, From, can_merge};
+use avocet_sql::plan::{self, BoundQuery, ColumnInfo, From, can_merge};
 use avocet_sql::print::{self, Names, Style};
 use avocet_sql::qualify::{check_name as check_column, qualify};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::names;
 use avocet_types::schema::TableDef;
-use avocet_types::{ColumnDef, ViewAlgorithm, ViewCheck, ViewDef};
+use avocet_types::{ColumnDef, SqlType, ViewAlgorithm, ViewCheck, ViewDef};
 
 use super::{check_name, columns};
 use crate::api::AccountName;
@@ -130,16 +130,21 @@ impl Session {
     }
 
     /// The columns of the text that is kept, which must mean what was written. As in MySQL, a string may come to have its
-    /// character set's own collation.
+    /// character set's own collation, and a literal the type of what it is printed as: `.5` is `0.5`, `b'1'` is `0x01`.
     fn columns_of_text(&self, def: &TableDef, bound: &BoundQuery) -> Result<Vec<ColumnDef>, SqlError> {
         let Some(view) = def.view.as_deref() else { return Ok(Vec::new()) };
         let query = parse_view(def, view)?;
         let again =
             bind_query(&query, view.select.as_bytes(), &View { defines_view: true, ..self.view() }, &[])?;
-        let types = |bound: &BoundQuery| -> Vec<_> {
-            bound.output().map(|column| (column.ty.to_string(), column.nullable)).collect()
+        let is_exact = |ty: &SqlType| ty.is_integer() || matches!(ty, SqlType::Decimal { .. });
+        let is_same = |(one, other): (&ColumnInfo, &ColumnInfo)| {
+            let both = |is: &dyn Fn(&SqlType) -> bool| is(&one.ty) && is(&other.ty);
+            let is_kin = || both(&is_exact) || both(&SqlType::is_bytes);
+            one.nullable == other.nullable && (one.ty.to_string() == other.ty.to_string() || is_kin())
         };
-        if types(&again) != types(bound) {
+        if again.output().count() != bound.output().count()
+            || !again.output().zip(bound.output()).all(is_same)
+        {
             let why = format!("the view's text would mean something else: {}", view.select);
             return Err(ErrorCode::UNKNOWN_ERROR.because(why));
         }

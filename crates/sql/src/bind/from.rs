@@ -317,9 +317,6 @@ impl Binder<'_> {
         let first = left.first;
         let star: Vec<_> = left.star.iter().chain(&right.star).copied().collect();
         let (outer, inner) = if swapped { (right, left) } else { (left, right) };
-        if swapped && matches!(&inner.from, From::Derived(d) if !d.outer.is_empty()) {
-            return Err(unsupported("RIGHT JOIN with LATERAL"));
-        }
         if swapped {
             self.check_sees_none(&outer.from, first..split)?;
         }
@@ -411,6 +408,9 @@ impl Binder<'_> {
             let tables = self.block().tables.len();
             let l = self.joined_column(left, left.first..split, name)?;
             let r = self.joined_column(right, split..tables, name)?;
+            if pairs.contains(&(l, r)) {
+                continue;
+            }
             self.mark_used(l);
             self.mark_used(r);
             pairs.push((l, r));

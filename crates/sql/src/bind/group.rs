@@ -64,12 +64,16 @@ impl Grouping {
             false => determined_columns(binder, &keys, filter),
         };
         let strict = binder.typer.sql_mode.has(SqlMode::ONLY_FULL_GROUP_BY);
-        // `SELECT (SELECT …) AS n … GROUP BY n`: what a key is made of is evaluated before there are groups.
-        for key in &keys {
-            let parts = key.columns();
-            let of_key = |id: ColumnId| parts.contains(&id.index());
-            let subqueries = binder.block().subqueries.iter_mut();
-            subqueries.filter(|s| of_key(s.subquery.id)).for_each(|s| s.before_grouping = true);
+        // `SELECT (SELECT …) AS n … GROUP BY n`: what a key is made of is evaluated before there are groups. So is what is aggregated
+        // by an item's name: `HAVING SUM(n) > 1`.
+        let block = binder.block();
+        let args = block.aggregates.iter().flat_map(|of| {
+            let order = of.order_by.iter().map(|(key, _)| key);
+            of.args.iter().chain(order)
+        });
+        let parts: BTreeSet<usize> = keys.iter().chain(args).flat_map(Expr::columns).collect();
+        for entry in block.subqueries.iter_mut().filter(|entry| parts.contains(&entry.subquery.id.index())) {
+            entry.before_grouping = true;
         }
         let keys = keys
             .into_iter()

@@ -123,7 +123,7 @@ impl Binder<'_> {
             }
             ast::QueryBody::Values(rows) => self.values(rows)?,
             ast::QueryBody::JsonTable(table) => self.json_table(table)?,
-            ast::QueryBody::Table(name) => self.table(name)?,
+            ast::QueryBody::Table(name) => return self.table(name, order_by),
             // It is the block's own ORDER BY, which may name more than its columns.
             ast::QueryBody::Parenthesized(query) if !order_by.is_empty() && query.is_body_alone() => {
                 return self.body(&query.body, order_by);
@@ -221,7 +221,14 @@ impl Binder<'_> {
         let bound = rows.iter().map(|row| self.exprs(row)).collect::<Result<Vec<_>, _>>();
         let block = self.blocks.pop().expect("pushed above");
         let bound = bound?;
-        if !block.subqueries.is_empty() || !block.aggregates.is_empty() {
+        if !block.aggregates.is_empty() {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        if let Some(entry) = block.window_functions.first() {
+            let name = &self.columns[entry.window.id].name;
+            return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_USE.with(&[name]));
+        }
+        if !block.subqueries.is_empty() {
             return Err(unsupported("subqueries in VALUES"));
         }
         if let Some(row) = bound.iter().position(|row| row.len() != width) {
@@ -240,15 +247,10 @@ impl Binder<'_> {
         Ok(QueryExpr { ctes: Vec::new(), body, order_by: Vec::new(), limit: None, outputs: columns })
     }
 
-    /// `TABLE t` is `SELECT * FROM t`.
-    fn table(&mut self, name: &ast::ObjectName) -> Result<QueryExpr, SqlError> {
-        let span = name.name.span;
-        let select = ast::Select {
-            items: vec![ast::SelectItem::Wildcard { database: None, table: None, span }],
-            from: vec![ast::TableRef::Table { name: name.clone(), alias: None, hints: Vec::new() }],
-            ..ast::Select::default()
-        };
-        self.body(&ast::QueryBody::Select(Box::new(select)), &[])
+    /// `TABLE t ORDER BY …` is `SELECT * FROM t ORDER BY …`.
+    fn table(&mut self, name: &ast::ObjectName, order_by: &[OrderItem]) -> Result<QueryExpr, SqlError> {
+        let select = ast::Select::all_of(name);
+        self.body(&ast::QueryBody::Select(Box::new(select)), order_by)
     }
 
     fn cte(&mut self, cte: &ast::Cte, recursive: bool) -> Result<Cte, SqlError> {

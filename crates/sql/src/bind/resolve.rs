@@ -55,10 +55,16 @@ impl Binder<'_> {
             if let Some(id) = block.find(name)? {
                 return Ok(Some(self.column_expr(id)));
             }
-            return Ok(match block.clause {
-                Clause::Group | Clause::Order if name.table.is_none() => block.alias(name.column).cloned(),
+            let item = match block.clause {
+                Clause::Group | Clause::Having | Clause::Order if name.table.is_none() => {
+                    block.alias(name.column)
+                }
                 _ => None,
-            });
+            };
+            if let Some(item) = item.filter(|_| in_aggregate) {
+                self.check_aggregated(depth, name, item)?;
+            }
+            return Ok(item.cloned());
         }
         if in_having && let Some(item) = self.outer_item(depth, name, true)? {
             return Ok(Some(item));
@@ -108,31 +114,40 @@ impl Binder<'_> {
     /// another name. Columns of one name must be the same; of other items the first one is meant, and before all columns.
     fn item_in(&self, depth: usize, name: &ColumnName<'_>) -> Result<Option<Expr>, SqlError> {
         let block = &self.blocks[depth];
+        Ok(self.place_of_item(depth, name)?.map(|at| block.aliases[at].1.clone()))
+    }
+
+    pub(super) fn place_of_item(
+        &self,
+        depth: usize,
+        name: &ColumnName<'_>,
+    ) -> Result<Option<usize>, SqlError> {
+        let block = &self.blocks[depth];
         if name.table.is_some() {
             let Some(id) = block.find(name)? else { return Ok(None) };
-            let item = block.aliases.iter().find(|(_, item)| column_of(item) == Some(id));
-            return Ok(item.map(|(_, item)| item.clone()));
+            return Ok(block.aliases.iter().position(|(_, item)| column_of(item) == Some(id)));
         }
         let ambiguous = || ErrorCode::NON_UNIQ_ERROR.with(&[name, &block.clause.name()]);
         let is_meant = |given: &str| names::eq(given, name.column);
         let is_of_table = |id: &ColumnId| self.blocks[..=depth].iter().any(|block| block.owns(*id));
-        let (mut called, mut hidden): (Option<&Expr>, Vec<&Expr>) = (None, Vec::new());
-        for (given, item) in &block.aliases {
-            match column_of(item).filter(is_of_table) {
-                None if is_meant(given) => return Ok(Some(item.clone())),
+        let item = |at: usize| &block.aliases[at].1;
+        let (mut called, mut hidden): (Option<usize>, Vec<usize>) = (None, Vec::new());
+        for (at, (given, expr)) in block.aliases.iter().enumerate() {
+            match column_of(expr).filter(is_of_table) {
+                None if is_meant(given) => return Ok(Some(at)),
                 None => {}
                 Some(_) if is_meant(given) => match called {
-                    Some(other) if other != item => return Err(ambiguous()),
-                    _ => called = Some(item),
+                    Some(other) if item(other) != expr => return Err(ambiguous()),
+                    _ => called = called.or(Some(at)),
                 },
-                Some(id) if is_meant(&self.columns[id].name) => hidden.push(item),
+                Some(id) if is_meant(&self.columns[id].name) => hidden.push(at),
                 Some(_) => {}
             }
         }
-        if called.is_none() && hidden.iter().any(|item| *item != hidden[0]) {
+        if called.is_none() && hidden.iter().any(|at| item(*at) != item(hidden[0])) {
             return Err(ambiguous());
         }
-        Ok(called.or(hidden.first().copied()).cloned())
+        Ok(called.or(hidden.first().copied()))
     }
 
     /// The select item that a name in a subquery of a later one means, if it is no column's.
@@ -181,6 +196,23 @@ impl Binder<'_> {
             return Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE.with(&[name]));
         }
         Ok(())
+    }
+
+    /// Whether an aggregate may be of a select item: there is none in it yet, and no window.
+    fn check_aggregated(&self, depth: usize, name: &ColumnName<'_>, item: &Expr) -> Result<(), SqlError> {
+        let columns = item.columns();
+        let answers = self.blocks[depth].subqueries.iter().map(|entry| &entry.subquery);
+        let used = answers.filter(|answer| columns.contains(&answer.id.index()));
+        let outer: Vec<_> = used.flat_map(|answer| &answer.outer).collect();
+        let is_aggregate = |of: &Aggregate| columns.contains(&of.id.index()) || outer.contains(&&of.id);
+        if self.aggregates_up_to(depth).any(is_aggregate) {
+            return Err(ErrorCode::INVALID_GROUP_FUNC_USE.with(&[]));
+        }
+        let mut windows = self.blocks[depth].window_functions.iter().map(|entry| entry.window.id);
+        match windows.any(|id| columns.contains(&id.index())) {
+            true => Err(ErrorCode::WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE.with(&[name])),
+            false => Ok(()),
+        }
     }
 
     /// Notes that something inside uses a column that the block at `depth` has.

@@ -230,6 +230,9 @@ impl Binder<'_> {
                     bound.push(Item { name, expr: value });
                 }
             }
+            if bound.len() > MOST_COLUMNS {
+                return Err(ErrorCode::TOO_MANY_FIELDS.with(&[]));
+            }
         }
         Ok(bound)
     }
@@ -349,8 +352,8 @@ impl Binder<'_> {
                     self.item_at(position, items, Clause::Order)?;
                     OrderKey::Item(position as usize - 1)
                 }
-                (ExprKind::Column { table: None, column, .. }, _) => {
-                    self.order_name(column, &item.expr, items)?
+                (ExprKind::Column { database: None, table: None, column }, _) => {
+                    self.order_name(column, &item.expr)?
                 }
                 _ => OrderKey::Hidden(self.expr(&item.expr)?),
             };
@@ -373,14 +376,11 @@ impl Binder<'_> {
     }
 
     /// A bare name in ORDER BY is first of all a select item's.
-    fn order_name(&mut self, column: &Ident, expr: &ast::Expr, items: &[Item]) -> Result<OrderKey, SqlError> {
-        let mut named = items.iter().enumerate().filter(|(_, i)| names::eq(&i.name, &column.name));
-        match (named.next(), named.next()) {
-            (Some((_, a)), Some((_, b))) if a.expr != b.expr => {
-                Err(ErrorCode::NON_UNIQ_ERROR.with(&[&column.name, &Clause::Order.name()]))
-            }
-            (Some((item, _)), _) => Ok(OrderKey::Item(item)),
-            (None, _) => Ok(OrderKey::Hidden(self.expr(expr)?)),
+    fn order_name(&mut self, column: &Ident, expr: &ast::Expr) -> Result<OrderKey, SqlError> {
+        let name = ColumnName { database: None, table: None, column: &column.name };
+        match self.place_of_item(self.blocks.len() - 1, &name)? {
+            Some(item) => Ok(OrderKey::Item(item)),
+            None => Ok(OrderKey::Hidden(self.expr(expr)?)),
         }
     }
 

@@ -180,3 +180,10 @@ fn scans_read_what_is_used() {
     assert_eq!(used, [0, 1]);
     assert_eq!(select.subqueries[0].outer.len(), 1);
 }
+
+#[test]
+fn a_select_list_has_no_more_columns_than_a_table() {
+    let stars = |count: usize| format!("SELECT {} FROM t", vec!["t.*"; count].join(","));
+    assert_eq!(bind(&stars(819)).map(|bound| bound.output().count()).ok(), Some(4_095));
+    assert_eq!(bind(&stars(820)).map(|_| ()).map_err(|error| error.errno), Err(1117));
+}

@@ -83,7 +83,10 @@ impl<'i> UpsertNames<'i> {
         if self.insert.on_duplicate.is_empty() {
             return Ok(Cow::Borrowed(query));
         }
-        let mut query = query.clone();
+        let (own, mut query) = (query, query.clone());
+        if let QueryBody::Table(name) = &query.body {
+            query.body = QueryBody::Select(Box::new(ast::Select::all_of(name)));
+        }
         let select = match &mut query.body {
             QueryBody::Select(select) if select.group_by.is_empty() => select,
             QueryBody::Parenthesized(inner) => {
@@ -105,9 +108,17 @@ impl<'i> UpsertNames<'i> {
                 let name = column_name(database.as_ref(), table.as_ref(), column);
                 return Err(ErrorCode::NON_UNIQ_ERROR.with(&[&name, &"field list"]));
             }
-            select.items.push(SelectItem::Expr { expr: name.clone(), alias: None });
             self.of_query.push(name);
         }
+        let is_of_groups = select.distinct && !self.of_query.is_empty();
+        if is_of_groups {
+            let columns = bind_query(own, source, view, params)?.body.outputs.len();
+            group_by_all(select, columns);
+        }
+        select.items.extend(self.of_query.iter().map(|name| {
+            let expr = if is_of_groups { any_value(name) } else { name.clone() };
+            SelectItem::Expr { expr, alias: None }
+        }));
         Ok(Cow::Owned(query))
     }
 
@@ -268,6 +279,25 @@ impl<'i> UpsertNames<'i> {
             && fits(table, &self.table.name)
             && self.table.column(&column.name).is_some()
     }
+}
+
+/// The rows of SELECT DISTINCT, which has so many columns, as groups: beside each there may be other values of its rows.
+fn group_by_all(select: &mut ast::Select, columns: usize) {
+    select.distinct = false;
+    let position = |at| Expr { kind: ExprKind::Integer(at), span: ast::Span::default() };
+    select.group_by = (1..=columns as u64).map(position).collect();
+}
+
+fn any_value(of: &Expr) -> Expr {
+    let call = ast::AggregateCall {
+        name: "ANY_VALUE".to_owned(),
+        distinct: false,
+        args: vec![of.clone()],
+        order_by: Vec::new(),
+        separator: None,
+        over: None,
+    };
+    Expr { kind: ExprKind::Aggregate(Box::new(call)), span: of.span }
 }
 
 /// What a subquery uses of the rows around it.

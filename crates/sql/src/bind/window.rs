@@ -159,6 +159,15 @@ impl Binder<'_> {
         {
             return Err(ErrorCode::WRONG_ARGUMENTS.with(&[&call.name.to_lowercase()]));
         }
+        if let (WindowKind::NthValue, Some((count, _))) = (kind, counts)
+            && let Some(column) = count.columns().first()
+        {
+            let subqueries = &self.block().subqueries;
+            return Err(match subqueries.iter().any(|entry| entry.subquery.id.index() == *column) {
+                true => unsupported("a subquery as the row of NTH_VALUE()"),
+                false => ErrorCode::WRONG_ARGUMENTS.with(&[&"nth_value"]),
+            });
+        }
         let (ty, nullable) = match kind {
             WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => {
                 (SqlType::BIGINT_UNSIGNED, false)

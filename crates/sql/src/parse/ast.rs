@@ -632,6 +632,18 @@ pub struct Select {
     pub windows: Vec<(Ident, WindowSpec)>,
 }
 
+impl Select {
+    /// `SELECT * FROM t`, which `TABLE t` stands for.
+    pub fn all_of(name: &ObjectName) -> Self {
+        let span = name.name.span;
+        Self {
+            items: vec![SelectItem::Wildcard { database: None, table: None, span }],
+            from: vec![TableRef::Table { name: name.clone(), alias: None, hints: Vec::new() }],
+            ..Self::default()
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum SelectItem {
     /// `*`, `t.*`, `db.t.*`

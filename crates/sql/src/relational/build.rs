@@ -21,7 +21,7 @@ use crate::bind::unsupported;
 use crate::parse::ast::SetOperator;
 use crate::plan::walk;
 use crate::plan::{
-    self, Aggregation, BoundQuery, ColumnId, ColumnTable, Cte, CteBody, CteId, CteRef, Derived, From, Limit,
+    self, Aggregation, BoundQuery, ColumnId, ColumnTable, Cte, CteBody, CteId, CteRef, From, Limit,
     Projected, QueryBody, QueryExpr, Select, Subquery, SubqueryKind, TableScan,
 };
 
@@ -101,6 +101,18 @@ struct Pending<'q> {
 impl Pending<'_> {
     fn uses(&self, expr: &Expr) -> bool {
         !self.answers.is_empty() && columns_of(expr).any(|id| self.answers.contains_key(&id))
+    }
+
+    /// The columns that an expression uses, and those that the answers in it are made of.
+    fn columns_of(&self, expr: &Expr, to: &mut BTreeSet<ColumnId>) {
+        for id in columns_of(expr) {
+            let Some(subquery) = self.answers.get(&id) else {
+                to.insert(id);
+                continue;
+            };
+            to.extend(subquery.outer.iter().filter(|id| !self.answers.contains_key(id)));
+            needles_of(&subquery.kind).iter().for_each(|needle| self.columns_of(needle, to));
+        }
     }
 }
 
@@ -302,9 +314,10 @@ impl Builder<'_> {
         flatten(from, &mut parts, &mut on);
         let conjuncts = on.into_iter().chain(filter).flat_map(|condition| self.conjuncts(Some(condition)));
         let conjuncts: Vec<_> = conjuncts.flat_map(common_factors).collect();
-        let laterals: Vec<_> = parts.iter().filter_map(|part| lateral_of(part)).collect();
+        let (plain_parts, laterals): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|part| outer_of(part).is_empty());
         let mut joined: Option<Node> = None;
-        for part in parts.into_iter().filter(|part| lateral_of(part).is_none()) {
+        for part in plain_parts {
             let part = self.relation(part, pending)?;
             joined = Some(match joined {
                 None => part,
@@ -313,12 +326,12 @@ impl Builder<'_> {
         }
         let node = joined.unwrap_or_else(Node::one_row);
         let (answered, plain): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| pending.uses(c));
-        let of_laterals: HashSet<_> = laterals.iter().flat_map(|derived| &derived.query.outputs).collect();
+        let of_laterals: HashSet<_> = laterals.iter().flat_map(|part| columns_in(part)).collect();
         let (late, plain): (Vec<_>, Vec<_>) =
             plain.into_iter().partition(|c| columns_of(c).any(|id| of_laterals.contains(&id)));
         let mut node = node.filtered(plain);
-        for derived in laterals {
-            node = self.lateral(node, derived, None)?;
+        for part in laterals {
+            node = self.lateral(node, part, None, pending)?;
         }
         node = node.filtered(late);
         Ok(self.answered(node, &answered, pending)?.filtered(answered))
@@ -337,8 +350,8 @@ impl Builder<'_> {
 
     fn outer_join<'q>(&mut self, join: &plan::Join, pending: &mut Pending<'q>) -> Result<Node, SqlError> {
         let left = self.filtered_from(&join.left, None, pending)?;
-        if let Some(derived) = lateral_of(&join.right) {
-            return self.lateral(left, derived, Some(join.on.as_ref()));
+        if !outer_of(&join.right).is_empty() {
+            return self.lateral(left, &join.right, Some(join.on.as_ref()), pending);
         }
         let right = self.filtered_from(&join.right, None, pending)?;
         let on = self.conjuncts(join.on.as_ref());
@@ -370,33 +383,50 @@ impl Builder<'_> {
         Ok((left, right))
     }
 
-    /// A LATERAL table beside the rows that it refers to. `on` is the condition of a left join.
-    fn lateral(
+    /// A LATERAL table, or a join with one in it, beside the rows that it refers to. `on` is the condition of a left join.
+    fn lateral<'q>(
         &mut self,
         input: Node,
-        derived: &Derived,
+        part: &From,
         on: Option<Option<&Expr>>,
+        pending: &mut Pending<'q>,
     ) -> Result<Node, SqlError> {
-        let mut outer: BTreeSet<ColumnId> = derived.outer.iter().copied().collect();
-        let own: HashSet<_> = derived.query.outputs.iter().copied().collect();
         let conditions = self.conjuncts(on.flatten());
-        outer.extend(conditions.iter().flat_map(columns_of).filter(|id| !own.contains(id)));
-        let outer: Vec<_> = outer.into_iter().collect();
-        let query = self.inner(&derived.query, &outer)?.filtered(conditions);
-        let outputs = input.outputs.iter().chain(&derived.query.outputs).copied().collect();
+        let mut outer = outer_of(part);
+        conditions.iter().for_each(|condition| pending.columns_of(condition, &mut outer));
+        let own = columns_in(part);
+        let outer: Vec<_> = outer.into_iter().filter(|id| !own.contains(id)).collect();
+        let query = self.within(&outer, |builder| {
+            let node = match part {
+                From::Join(join) if join.kind == plan::JoinKind::Inner => {
+                    builder.filtered_from(part, None, pending)?
+                }
+                part => builder.relation(part, pending)?,
+            };
+            Ok(builder.answered(node, &conditions, pending)?.filtered(conditions))
+        })?;
+        let outputs = input.outputs.iter().chain(&query.outputs).copied().collect();
         let kind = ApplyKind::Rows { outer: on.is_some() };
-        let id = derived.query.outputs[0];
+        let id = *query.outputs.first().ok_or_else(|| unsupported("a LATERAL table without columns"))?;
         let apply = Apply { kind, input, query, outer, needles: Vec::new(), id };
         Ok(Node::new(Operator::Apply(Box::new(apply)), outputs))
     }
 
     /// A query that has some columns from outside.
     fn inner(&mut self, query: &QueryExpr, outer: &[ColumnId]) -> Result<Node, SqlError> {
+        self.within(outer, |builder| builder.query_expr(query))
+    }
+
+    fn within(
+        &mut self,
+        outer: &[ColumnId],
+        build: impl FnOnce(&mut Self) -> Result<Node, SqlError>,
+    ) -> Result<Node, SqlError> {
         let mut within = self.outer.clone();
         within.extend(outer);
         let around = std::mem::replace(&mut self.outer, within);
         self.depth += 1;
-        let node = self.query_expr(query);
+        let node = build(self);
         self.depth -= 1;
         self.outer = around;
         node
@@ -493,11 +523,31 @@ fn flatten<'f>(from: &'f From, parts: &mut Vec<&'f From>, conditions: &mut Vec<&
     }
 }
 
-/// The part, if it refers to those before it.
-fn lateral_of(part: &From) -> Option<&Derived> {
+/// What a part uses of those before it: LATERAL tables do, also within joins.
+fn outer_of(part: &From) -> BTreeSet<ColumnId> {
     match part {
-        From::Derived(derived) if !derived.outer.is_empty() => Some(derived),
-        _ => None,
+        From::Derived(derived) => derived.outer.iter().copied().collect(),
+        From::Join(join) => {
+            let mut outer = outer_of(&join.left);
+            outer.extend(outer_of(&join.right));
+            if !outer.is_empty() {
+                let own = columns_in(part);
+                outer.retain(|id| !own.contains(id));
+            }
+            outer
+        }
+        From::Dual | From::Table(_) | From::Cte(_) => BTreeSet::new(),
+    }
+}
+
+/// The columns that a part gives.
+fn columns_in(part: &From) -> HashSet<ColumnId> {
+    match part {
+        From::Dual => HashSet::new(),
+        From::Table(scan) => scan.columns.iter().map(|(_, id)| *id).collect(),
+        From::Derived(derived) => derived.query.outputs.iter().copied().collect(),
+        From::Cte(reference) => reference.columns.iter().copied().collect(),
+        From::Join(join) => columns_in(&join.left).into_iter().chain(columns_in(&join.right)).collect(),
     }
 }
 

@@ -186,16 +186,21 @@ impl Unnester<'_> {
         let (mut query, mut pulled, mut before) = (query, Vec::new(), Vec::new());
         if correlated {
             query = pull(query, &local, &mut pulled, &mut before);
-        } else if matches!(of, ApplyKind::Exists { .. }) {
-            let range = RowRange { skip: 0, fetch: 1 };
-            let outputs = query.outputs.clone();
-            query = Node::new(Operator::Limit { input: Box::new(query), range }, outputs);
         }
         let (left, right): (HashSet<_>, HashSet<_>) =
             (input.outputs.iter().copied().collect(), query.outputs.iter().copied().collect());
         let (mut keys, residual) = keys_among(pulled, &left, &right);
         let needles = needles.into_iter().zip(&compared);
-        keys.extend(needles.map(|(left, id)| Equality { left, right: column(self.columns, *id) }));
+        let equal = needles.map(|(left, id)| Equality { left, right: column(self.columns, *id) });
+        // A needle that is the same for all rows is no key: it picks rows of the query.
+        let (own, fixed): (Vec<_>, Vec<_>) = equal.partition(|key| uses(&key.left, &left));
+        keys.extend(own);
+        query = query.filtered(fixed.into_iter().map(Equality::into_expr).collect());
+        if keys.is_empty() && residual.is_empty() {
+            let range = RowRange { skip: 0, fetch: 1 };
+            let outputs = query.outputs.clone();
+            query = Node::new(Operator::Limit { input: Box::new(query), range }, outputs);
+        }
         let mut node = joined_by(kind, input, query, keys, residual);
         if let JoinKind::Mark(id) = kind {
             node.outputs.push(id);
@@ -218,11 +223,10 @@ impl Unnester<'_> {
         let inverted = at.is_some_and(|at| bare(&conditions[at]) == Some(true));
         let nullable = apply.needles.iter().any(|needle| needle.nullable)
             || apply.query.outputs.iter().any(|id| self.columns[*id].nullable);
-        let is_comparable = apply
-            .needles
-            .iter()
-            .zip(&apply.query.outputs)
-            .all(|(needle, id)| compares_by_keys(needle, &column(self.columns, *id)));
+        let is_comparable = apply.needles.iter().zip(&apply.query.outputs).all(|(needle, id)| {
+            compares_by_keys(needle, &column(self.columns, *id)) && !needle.is_volatile()
+        });
+        let is_of_rows = || apply.needles.iter().all(|needle| uses(needle, &inputs_of(apply)));
         let (negated, exact) = match apply.kind {
             ApplyKind::Exists { negated } => (negated != inverted, true),
             ApplyKind::In { negated } if is_comparable => {
@@ -234,7 +238,7 @@ impl Unnester<'_> {
         match at {
             Some(_) if !negated => Some((JoinKind::Semi, at)),
             Some(_) if exact => Some((JoinKind::Anti { nulls: false }, at)),
-            Some(_) if apply.needles.len() == 1 && local_columns(apply).is_empty() => {
+            Some(_) if apply.needles.len() == 1 && local_columns(apply).is_empty() && is_of_rows() => {
                 Some((JoinKind::Anti { nulls: true }, at))
             }
             Some(_) => None,
@@ -452,8 +456,12 @@ fn applied(apply: Apply) -> Node {
 
 /// The outer columns that the block at hand provides. What comes from further out is constant for it.
 pub(super) fn local_columns(apply: &Apply) -> HashSet<ColumnId> {
-    let input: HashSet<_> = apply.input.outputs.iter().collect();
+    let input = inputs_of(apply);
     apply.outer.iter().filter(|id| input.contains(id)).copied().collect()
+}
+
+fn inputs_of(apply: &Apply) -> HashSet<ColumnId> {
+    apply.input.outputs.iter().copied().collect()
 }
 
 fn mentions(expr: &Expr, id: ColumnId) -> usize {
