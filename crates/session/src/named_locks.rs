@@ -238,6 +238,11 @@ impl Host for SessionHost {
         }
     }
 
+    fn random_bytes(&self, to: &mut [u8]) {
+        use rand::{RngCore, rngs::OsRng};
+        OsRng.fill_bytes(to);
+    }
+
     fn aside(&self, work: &mut dyn FnMut()) {
         blocking(work);
     }

@@ -43,7 +43,7 @@ pub use parse::{
     parse_partial_date, parse_time, read_datetime, round_datetime, round_to_fsp, time_from_number,
     time_to_number, truncate_to_fsp, year_from_number,
 };
-pub use pattern::{StrToDate, date_format, str_to_date, str_to_date_kind, time_format};
+pub use pattern::{Mismatch, StrToDate, date_format, str_to_date, str_to_date_kind, time_format};
 pub use zero::{ZERO_DATE, ZERO_DATETIME, ZeroDates, has_zero_date, is_zero_date};
 pub use zone::{TimeZone, UnknownZone, zone_names};
 

@@ -69,22 +69,18 @@ impl<'x> Document<'x> {
         &self.text[start..end]
     }
 
+    /// All nodes within a node: they stand behind it, and no other between them.
+    fn within(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
+        (node + 1..self.nodes.len()).take_while(move |inner| self.nodes[*inner].parent >= node)
+    }
+
     fn children(&self, parent: usize) -> impl Iterator<Item = usize> + '_ {
-        (parent + 1..self.nodes.len()).filter(move |node| self.nodes[*node].parent == parent)
+        self.within(parent).filter(move |node| self.nodes[*node].parent == parent)
     }
 
     /// The tags below a node, in the document's order.
-    fn descendants(&self, above: usize) -> Vec<usize> {
-        let mut within = vec![false; self.nodes.len()];
-        within[above] = true;
-        let mut found = Vec::new();
-        for node in above + 1..self.nodes.len() {
-            within[node] = within[self.nodes[node].parent];
-            if within[node] && self.nodes[node].kind == NodeKind::Tag {
-                found.push(node);
-            }
-        }
-        found
+    fn descendants(&self, above: usize) -> impl Iterator<Item = usize> + '_ {
+        self.within(above).filter(|node| self.nodes[*node].kind == NodeKind::Tag)
     }
 
     /// The texts that stand directly in a node.
@@ -93,18 +89,18 @@ impl<'x> Document<'x> {
         self.children(parent).filter(is_text).map(|node| self.name_or_text(node))
     }
 
-    /// What nodes are as a string: the texts that stand directly in them, with blanks between.
+    /// What nodes are as a string: the texts that stand directly in them, in the document's order, with blanks between.
     fn string(&self, nodes: &[usize]) -> String {
-        let mut chosen = vec![false; self.nodes.len()];
-        nodes.iter().for_each(|node| chosen[*node] = true);
+        let is_text = |node: &usize| self.nodes[*node].kind == NodeKind::Text;
+        let mut texts: Vec<usize> =
+            nodes.iter().flat_map(|node| self.children(*node).filter(is_text)).collect();
+        texts.sort_unstable();
         let mut string = String::new();
-        for (at, node) in self.nodes.iter().enumerate().skip(1) {
-            if node.kind == NodeKind::Text && chosen[node.parent] {
-                if !string.is_empty() {
-                    string.push(' ');
-                }
-                string.push_str(self.name_or_text(at));
+        for text in texts {
+            if !string.is_empty() {
+                string.push(' ');
             }
+            string.push_str(self.name_or_text(text));
         }
         string
     }

@@ -20,7 +20,13 @@ struct Segment {
     elements: Vec<Element>,
     /// The segment as a text, if it has no `_`.
     literal: Option<String>,
+    /// Of a long text, how many of its characters are, at the end of its first 1, 2, 3 …, those that it begins with (Knuth, Morris, Pratt).
+    borders: Vec<usize>,
 }
+
+/// Texts of more characters are looked for in one pass over what they are looked for in; with fewer, starting anew at each place is
+/// faster, and bounded.
+const FEW_CHARACTERS: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Element {
@@ -57,6 +63,7 @@ impl LikePattern {
                 .iter()
                 .map(|e| if let Element::Char(c) = e { Some(*c) } else { None })
                 .collect();
+            segment.prepare(collation.rules());
         }
         Self { collation, segments, prefix }
     }
@@ -91,6 +98,44 @@ impl LikePattern {
 }
 
 impl Segment {
+    fn prepare(&mut self, rules: &'static Rules) {
+        if !rules.is_table() || self.literal.is_none() || self.elements.len() <= FEW_CHARACTERS {
+            return;
+        }
+        self.borders = Vec::with_capacity(self.elements.len());
+        self.borders.push(0);
+        for at in 1..self.elements.len() {
+            let Element::Char(c) = self.elements[at] else { continue };
+            let border = self.longer_border(rules, self.borders[at - 1], c);
+            self.borders.push(border);
+        }
+    }
+
+    /// How many characters of the segment stand at the end of a text that ended with `have` of them, and goes on with this one.
+    fn longer_border(&self, rules: &'static Rules, mut have: usize, c: char) -> usize {
+        loop {
+            match self.elements.get(have) {
+                Some(Element::Char(wanted)) if rules.same_char(c, *wanted) => return have + 1,
+                _ if have == 0 => return 0,
+                _ => have = self.borders[have - 1],
+            }
+        }
+    }
+
+    fn find_by_borders(&self, rules: &'static Rules, text: &str, from: usize) -> Option<(usize, usize)> {
+        let count = self.elements.len();
+        let mut have = 0;
+        for (at, c) in text[from..].char_indices() {
+            have = self.longer_border(rules, have, c);
+            if have == count {
+                let end = from + at + c.len_utf8();
+                let start = text[..end].char_indices().rev().nth(count - 1)?.0;
+                return Some((start, end));
+            }
+        }
+        None
+    }
+
     /// The end of the segment if it stands at byte `at`.
     fn match_at(&self, rules: &'static Rules, text: &str, mut at: usize) -> Option<usize> {
         let bytes = text.as_bytes();
@@ -118,6 +163,9 @@ impl Segment {
             let start = at + text[at..].find(literal.as_str())?;
             return Some((start, start + literal.len()));
         }
+        if !self.borders.is_empty() {
+            return self.find_by_borders(rules, text, at);
+        }
         loop {
             if let Some(end) = self.match_at(rules, text, at) {
                 return Some((at, end));
@@ -142,7 +190,8 @@ impl Collation {
     /// The bytes of `text`, from byte `from` on, where `wanted` first stands.
     pub fn find(self, text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
         let elements: Vec<_> = wanted.chars().map(Element::Char).collect();
-        let segment = Segment { elements, literal: Some(wanted.to_owned()) };
+        let mut segment = Segment { elements, literal: Some(wanted.to_owned()), borders: Vec::new() };
+        segment.prepare(self.rules());
         segment.find(self.rules(), text, from)
     }
 }

@@ -197,3 +197,44 @@ proptest! {
         prop_assert_eq!(like.matches(&text), model(text.as_bytes(), pattern.as_bytes()));
     }
 }
+
+/// Long texts are looked for in one pass; so that each place is tried, each is tried by itself here.
+#[test]
+fn long_texts_are_found_where_they_first_stand() {
+    let mut state = 1u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let alphabet = ['a', 'A', 'b', 'ä', '日'];
+    for collation in ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_general_ci", "latin1_swedish_ci"] {
+        let collation = named(collation);
+        for _ in 0..300 {
+            let letters = 2 + next(alphabet.len() - 1);
+            let text: String = (0..next(200)).map(|_| alphabet[next(letters)]).collect();
+            let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            let from = starts.get(next(starts.len().max(1))).copied().unwrap_or(0);
+            let wanted: String = match next(2) {
+                0 => text[from..].chars().take(17 + next(30)).map(|c| c.to_ascii_uppercase()).collect(),
+                _ => (0..17 + next(10)).map(|_| alphabet[next(2)]).collect(),
+            };
+            let count = wanted.chars().count();
+            let is_here = |at: &usize| {
+                let mut behind = text[*at..].chars();
+                wanted.chars().all(|c| {
+                    behind.next().is_some_and(|d| {
+                        LikePattern::new(&c.to_string(), None, collation).matches(&d.to_string())
+                    })
+                })
+            };
+            let first = starts.iter().copied().find(is_here);
+            let found = collation.find(&text, &wanted, 0);
+            assert_eq!(found.map(|(start, _)| start), first, "{wanted} in {text}");
+            if let Some((start, end)) = found {
+                assert_eq!(text[start..end].chars().count(), count);
+            }
+            let like = LikePattern::new(&format!("%{wanted}%"), None, collation);
+            assert_eq!(like.matches(&text), first.is_some(), "{wanted} in {text}");
+        }
+    }
+}

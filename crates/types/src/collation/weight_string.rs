@@ -7,6 +7,20 @@ use super::units::{Units, general};
 use super::weights::Weigher;
 
 impl Collation {
+    /// Bytes that [`Self::weight_string`] makes of a character at most, as MySQL reckons; a few characters have more.
+    pub fn most_weight_bytes(self) -> usize {
+        /// Weights of a character on one level.
+        const WEIGHTS: usize = 8;
+        let rules = self.rules();
+        match &rules.weigher {
+            Weigher::Uca(uca) if matches!(uca.version, Version::V400 | Version::V520) => {
+                WEIGHTS * self.info().charset.max_len() as usize
+            }
+            Weigher::Uca(_) => 2 * WEIGHTS * rules.levels.len(),
+            Weigher::Bytes | Weigher::General(_) | Weigher::Coded(_) => 4,
+        }
+    }
+
     /// Appends the weights of all levels, as MySQL writes them. Not the keys of this server: see `sort_key`.
     pub fn weight_string(self, s: &str, to: &mut Vec<u8>) {
         let rules = self.rules();

@@ -138,6 +138,9 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     /// If an interruption or the statement's deadline came.
     fn check(&self) -> EvalResult<()>;
 
+    /// Fills with bytes of the operating system's generator.
+    fn random_bytes(&self, to: &mut [u8]);
+
     /// Does what may take long while the thread's other connections go on elsewhere.
     fn aside(&self, work: &mut dyn FnMut());
 

@@ -310,7 +310,7 @@ impl<'a> Node<'a> {
     }
 
     /// Bytes of the value, its kind not counted.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let size = match self.kind {
             kind::SMALL_OBJECT | kind::SMALL_ARRAY => Container::new(self.data, false, false).size(),
             kind::LARGE_OBJECT | kind::LARGE_ARRAY => Container::new(self.data, true, false).size(),

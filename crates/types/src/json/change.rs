@@ -99,15 +99,8 @@ pub fn remove(root: &mut Json, path: &Path) {
 /// JSON_MERGE_PRESERVE of two documents: arrays are put together, members of one name merged, scalars made arrays.
 pub fn merge_preserve(left: Json, right: Json) -> Json {
     match (left, right) {
-        (Json::Object(mut left), Json::Object(right)) => {
-            for (name, value) in right {
-                let merged = match left.remove(&name) {
-                    Some(old) => merge_preserve(old, value),
-                    None => value,
-                };
-                left.insert(name, merged);
-            }
-            Json::Object(left)
+        (Json::Object(left), Json::Object(right)) => {
+            Json::Object(left.merged(right, Some, |old, value| Some(merge_preserve(old, value))))
         }
         (left, right) => {
             let mut elements = into_elements(left);
@@ -127,20 +120,13 @@ fn into_elements(value: Json) -> Vec<Json> {
 /// JSON_MERGE_PATCH of two documents (RFC 7396).
 pub fn merge_patch(target: Json, patch: Json) -> Json {
     let Json::Object(patch) = patch else { return patch };
-    let mut target = match target {
+    let target = match target {
         Json::Object(target) => target,
         _ => Map::default(),
     };
-    for (name, value) in patch {
-        match value {
-            Json::Null => {
-                target.remove(&name);
-            }
-            value => {
-                let old = target.remove(&name).unwrap_or(Json::Null);
-                target.insert(name, merge_patch(old, value));
-            }
-        }
-    }
-    Json::Object(target)
+    let patched = |old: Json, value: Json| match value {
+        Json::Null => None,
+        value => Some(merge_patch(old, value)),
+    };
+    Json::Object(target.merged(patch, |value| patched(Json::Null, value), patched))
 }

@@ -171,12 +171,21 @@ impl Path {
 
     /// The value that a path without wildcards leads to.
     pub fn find<'a>(&self, root: Node<'a>) -> Option<Node<'a>> {
+        self.find_with(root, Wrap::Scalars)
+    }
+
+    /// The same, where what is no array is none of itself.
+    pub fn find_unwrapped<'a>(&self, root: Node<'a>) -> Option<Node<'a>> {
+        self.find_with(root, Wrap::Nothing)
+    }
+
+    fn find_with<'a>(&self, root: Node<'a>, wrap: Wrap) -> Option<Node<'a>> {
         let mut node = root;
         for leg in &self.legs {
             node = match (leg, node.view()) {
                 (Leg::Member(name), JsonRef::Object(object)) => object.get(name)?,
                 (Leg::Cell(index), JsonRef::Array(array)) => array.get(index.within(array.len())?)?,
-                (Leg::Cell(index), _) if index.at == 0 => node,
+                (Leg::Cell(index), _) if index.at == 0 && wrap == Wrap::Scalars => node,
                 _ => return None,
             };
         }
@@ -195,7 +204,7 @@ impl Path {
 /// Values between two looks at whether to go on.
 const STEPS_PER_CHECK: usize = 1 << 14;
 
-/// Whether a value that is no array stands for an array of itself. JSON_SEARCH takes it as it is.
+/// Whether a value that is no array stands for an array of itself. JSON_SEARCH and JSON_KEYS take it as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
     Scalars,

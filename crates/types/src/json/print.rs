@@ -102,8 +102,8 @@ pub fn quote(text: &str, to: &mut Vec<u8>) {
     to.push(b'"');
 }
 
-/// Appends the text with a line for each element, as JSON_PRETTY has it.
-pub fn pretty(node: Node<'_>, depth: usize, to: &mut Vec<u8>) {
+/// Appends the text with a line for each element, as JSON_PRETTY has it. Stops behind so many bytes: a short document can have long lines.
+pub fn pretty(node: Node<'_>, depth: usize, most: usize, to: &mut Vec<u8>) {
     let line = |depth: usize, to: &mut Vec<u8>| {
         to.push(b'\n');
         to.resize(to.len() + 2 * depth, b' ');
@@ -112,11 +112,14 @@ pub fn pretty(node: Node<'_>, depth: usize, to: &mut Vec<u8>) {
         JsonRef::Array(array) if !array.is_empty() => {
             to.push(b'[');
             for (i, element) in array.iter().enumerate() {
+                if to.len() > most {
+                    return;
+                }
                 if i > 0 {
                     to.push(b',');
                 }
                 line(depth + 1, to);
-                pretty(element, depth + 1, to);
+                pretty(element, depth + 1, most, to);
             }
             line(depth, to);
             to.push(b']');
@@ -124,13 +127,16 @@ pub fn pretty(node: Node<'_>, depth: usize, to: &mut Vec<u8>) {
         JsonRef::Object(object) if !object.is_empty() => {
             to.push(b'{');
             for (i, (name, value)) in object.iter().enumerate() {
+                if to.len() > most {
+                    return;
+                }
                 if i > 0 {
                     to.push(b',');
                 }
                 line(depth + 1, to);
                 quote(name, to);
                 to.extend_from_slice(b": ");
-                pretty(value, depth + 1, to);
+                pretty(value, depth + 1, most, to);
             }
             line(depth, to);
             to.push(b'}');

@@ -33,6 +33,10 @@ const MAX_NESTED: usize = 300;
 const BETWEEN_QUESTIONS: usize = 1 << 10;
 /// A regular expression may take so much memory once it is compiled.
 const PATTERN_BYTES: usize = 1 << 20;
+/// Of a longer one no program fits, and its tree alone would take many times as much.
+const LONGEST_PATTERN: usize = 64 << 10;
+/// As many bytes of one that cannot be had are shown.
+const SHOWN_PATTERN: usize = 200;
 
 /// Checks a document by a schema; `None` if it is valid. `stopped` is asked from time to time.
 pub fn validate(
@@ -88,9 +92,13 @@ fn is_of_type(node: Node<'_>, name: &str) -> bool {
 }
 
 fn matches_pattern(pattern: &str, text: &str) -> Result<bool, SchemaError> {
-    match RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build() {
-        Ok(regex) => Ok(regex.is_match(text)),
-        Err(_) => Err(SchemaError::Pattern(pattern.to_owned())),
+    let regex = match pattern.len() {
+        ..=LONGEST_PATTERN => RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build().ok(),
+        _ => None,
+    };
+    match regex {
+        Some(regex) => Ok(regex.is_match(text)),
+        None => Err(SchemaError::Pattern(pattern[..pattern.floor_char_boundary(SHOWN_PATTERN)].to_owned())),
     }
 }
 

@@ -369,3 +369,21 @@ fn bad_paths_end_where_mysql_says() {
         assert_eq!(Path::parse(path).expect_err(path), BadPath { position }, "{path}");
     }
 }
+
+#[test]
+fn members_are_merged_in_one_pass() {
+    let merged = |a: &str, b: &str, patch: bool| {
+        let (a, b) = (parse(a).expect("JSON"), parse(b).expect("JSON"));
+        let merged = if patch { merge_patch(a, b) } else { merge_preserve(a, b) };
+        shown(&merged.encode().expect("it is small"))
+    };
+    let (a, b) =
+        (r#"{"b":1,"aa":2,"":3,"c":{"x":1}}"#, r#"{"a":null,"aa":null,"zz":4,"c":{"y":null,"x":5}}"#);
+    assert_eq!(merged(a, b, true), r#"{"": 3, "b": 1, "c": {"x": 5}, "zz": 4}"#);
+    assert_eq!(
+        merged(a, b, false),
+        r#"{"": 3, "a": null, "b": 1, "c": {"x": [1, 5], "y": null}, "aa": [2, null], "zz": 4}"#
+    );
+    assert_eq!(merged("{}", b, true), r#"{"c": {"x": 5}, "zz": 4}"#);
+    assert_eq!(merged("[1]", r#"{"a":{"b":null}}"#, true), r#"{"a": {}}"#);
+}

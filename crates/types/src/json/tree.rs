@@ -95,6 +95,30 @@ impl Map {
         }
     }
 
+    /// The members of this map and of another one in one pass over both. `alone` says what becomes of a value of the other one whose name
+    /// this one has not, `together` of two of one name; what is none is left out.
+    pub fn merged(
+        self,
+        other: Self,
+        mut alone: impl FnMut(Json) -> Option<Json>,
+        mut together: impl FnMut(Json, Json) -> Option<Json>,
+    ) -> Self {
+        let mut members = Vec::with_capacity(self.len() + other.len());
+        let mut own = self.members.into_iter().peekable();
+        for (name, value) in other.members {
+            while let Some(before) = own.next_if(|(own, _)| name_order(own, &name).is_lt()) {
+                members.push(before);
+            }
+            let value = match own.next_if(|(own, _)| *own == name) {
+                Some((_, old)) => together(old, value),
+                None => alone(value),
+            };
+            members.extend(value.map(|value| (name, value)));
+        }
+        members.extend(own);
+        Self { members }
+    }
+
     pub fn remove(&mut self, name: &str) -> Option<Json> {
         self.search(name).ok().map(|at| self.members.remove(at).1)
     }

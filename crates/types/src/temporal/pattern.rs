@@ -9,14 +9,14 @@ use super::{
 };
 
 /// DATE_FORMAT(datetime, pattern), appended. Names of a zero date's month and weekday give NULL in MySQL: `false`, and then
-/// nothing of use was appended.
-pub fn date_format(datetime: i64, pattern: &str, locale: &Locale, to: &mut Vec<u8>) -> bool {
+/// nothing of use was appended. Ends behind `most` bytes: a pattern's letters stand for names of weekdays and months.
+pub fn date_format(datetime: i64, pattern: &str, locale: &Locale, most: usize, to: &mut Vec<u8>) -> bool {
     let days = date_of(datetime);
     let date = Civil::from_days(days);
     let clock = Clock::from_micros(time_of(datetime));
     let is_zero = is_zero_date(days);
     let mut valid = true;
-    each_specifier(pattern, to, |specifier, to| {
+    each_specifier(pattern, most, to, |specifier, to| {
         if is_zero && matches!(specifier, 'a' | 'b' | 'M' | 'W' | 'w') {
             valid = false;
             return;
@@ -30,14 +30,21 @@ pub fn date_format(datetime: i64, pattern: &str, locale: &Locale, to: &mut Vec<u
 
 /// TIME_FORMAT(time, pattern), appended; of a time with a date, that shows in some specifiers. Other ones of dates give NULL in MySQL:
 /// `false`, and then nothing of use was appended.
-pub fn time_format(time: i64, date: Option<i32>, pattern: &str, locale: &Locale, to: &mut Vec<u8>) -> bool {
+pub fn time_format(
+    time: i64,
+    date: Option<i32>,
+    pattern: &str,
+    locale: &Locale,
+    most: usize,
+    to: &mut Vec<u8>,
+) -> bool {
     let clock = Clock::from_micros(time);
     let date = date.map(|days| (days, Civil::from_days(days)));
     let mut valid = true;
     if time < 0 {
         to.push(b'-');
     }
-    each_specifier(pattern, to, |specifier, to| {
+    each_specifier(pattern, most, to, |specifier, to| {
         if write_clock_part(specifier, clock, to) {
             return;
         }
@@ -59,9 +66,9 @@ pub fn time_format(time: i64, date: Option<i32>, pattern: &str, locale: &Locale,
     valid
 }
 
-fn each_specifier(pattern: &str, to: &mut Vec<u8>, mut write: impl FnMut(char, &mut Vec<u8>)) {
+fn each_specifier(pattern: &str, most: usize, to: &mut Vec<u8>, mut write: impl FnMut(char, &mut Vec<u8>)) {
     let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
+    while let Some(c) = chars.next().filter(|_| to.len() <= most) {
         match (c, if c == '%' { chars.next() } else { None }) {
             ('%', Some(specifier)) => write(specifier, to),
             (plain, _) => push_char(plain, to),
@@ -160,10 +167,11 @@ pub enum StrToDate {
 /// Which of the three a pattern gives, and whether with microseconds. The value is of that kind, zero.
 pub fn str_to_date_kind(pattern: &str) -> (StrToDate, bool) {
     let (mut date, mut time, mut micros) = (false, false, false);
-    each_specifier(pattern, &mut Vec::new(), |specifier, _| match specifier {
+    each_specifier(pattern, usize::MAX, &mut Vec::new(), |specifier, _| match specifier {
         'f' => (time, micros) = (true, true),
-        'H' | 'I' | 'S' | 'T' | 'h' | 'i' | 'k' | 'l' | 'p' | 'r' | 's' => time = true,
-        '%' => {}
+        'H' | 'I' | 'S' | 'T' | 'h' | 'i' | 'k' | 'l' | 'r' | 's' => time = true,
+        // In MySQL, too, a day of the month alone is no part of a date.
+        'D' | 'd' | 'e' | 'p' | '.' | '@' | '#' | '%' => {}
         _ => date = true,
     });
     let kind = match (date, time) {
@@ -194,12 +202,26 @@ struct Scanned {
     /// 1 is Monday, 7 is Sunday.
     weekday: Option<u32>,
     week_mode: i64,
+    /// Bytes that were left where the text did not match `%T` or `%r`.
+    time_left: Option<usize>,
 }
 
-/// STR_TO_DATE(text, pattern). `None` where the text does not match or is no date. The flag says that text is left.
-pub fn str_to_date(text: &str, pattern: &str, zeros: ZeroDates) -> Option<(StrToDate, bool)> {
+/// A text that does not match a pattern, or is no date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Bytes of the text before what does not match `%T` or `%r`, if it is that.
+    pub before_time: Option<usize>,
+}
+
+/// STR_TO_DATE(text, pattern). The flag says that text is left.
+pub fn str_to_date(text: &str, pattern: &str, zeros: ZeroDates) -> Result<(StrToDate, bool), Mismatch> {
     let mut scanned = Scanned::default();
-    let rest = scan(text, pattern, &mut scanned)?;
+    let rest = scan(text.as_bytes(), pattern.as_bytes(), &mut scanned);
+    let read = rest.and_then(|rest| value_of(&scanned, rest, pattern, zeros));
+    read.ok_or(Mismatch { before_time: scanned.time_left.map(|left| text.len() - left) })
+}
+
+fn value_of(scanned: &Scanned, rest: &[u8], pattern: &str, zeros: ZeroDates) -> Option<(StrToDate, bool)> {
     let (kind, _) = str_to_date_kind(pattern);
     let left = !rest.trim_ascii().is_empty();
     let mut hour = scanned.hour;
@@ -214,7 +236,9 @@ pub fn str_to_date(text: &str, pattern: &str, zeros: ZeroDates) -> Option<(StrTo
     }
     let clock = Clock::new(hour, scanned.minute, scanned.second, scanned.micro).to_micros();
     let value = match kind {
-        StrToDate::Time(_) if hour < 24 => StrToDate::Time(clock.min(MAX_TIME)),
+        StrToDate::Time(_) if hour < 24 && scanned.day.unwrap_or(0) == 0 => {
+            StrToDate::Time(clock.min(MAX_TIME))
+        }
         StrToDate::Time(_) => return None,
         StrToDate::Date(_) => StrToDate::Date(scanned.date()?),
         StrToDate::DateTime(_) if clock < DAY => {
@@ -274,9 +298,8 @@ impl Scanned {
 }
 
 /// Reads the text by the pattern; gives what is left.
-fn scan<'t>(text: &'t str, pattern: &str, to: &mut Scanned) -> Option<&'t [u8]> {
-    let mut rest = text.as_bytes();
-    let mut pattern = pattern.bytes();
+fn scan<'t>(mut rest: &'t [u8], pattern: &[u8], to: &mut Scanned) -> Option<&'t [u8]> {
+    let mut pattern = pattern.iter().copied();
     while let Some(byte) = pattern.next() {
         if byte.is_ascii_whitespace() {
             rest = rest.trim_ascii_start();
@@ -301,19 +324,39 @@ fn scan_number(text: &[u8], max: usize) -> Option<(u32, &[u8])> {
     (len > 0).then(|| (value, &text[len..]))
 }
 
-/// One of twelve or seven names, or their first three letters; counts from 1.
+/// One of twelve or seven names, or letters that but one of them begins with; counts from 1.
 fn scan_name(
     text: &[u8],
     names: impl Iterator<Item = &'static str>,
     len: Option<usize>,
 ) -> Option<(u32, &[u8])> {
-    for (position, name) in names.enumerate() {
+    // Letters as in latin1, whatever the text's character set.
+    let is_letter = |byte: &&u8| byte.is_ascii_alphabetic() || **byte >= 0xc0;
+    let (word, rest) = text.split_at(text.iter().take_while(is_letter).count());
+    let mut beginning = Vec::new();
+    for (name, position) in names.zip(1..) {
         let name = &name.as_bytes()[..len.unwrap_or(name.len())];
-        if text.len() >= name.len() && text[..name.len()].eq_ignore_ascii_case(name) {
-            return Some((position as u32 + 1, &text[name.len()..]));
+        if name.eq_ignore_ascii_case(word) {
+            return Some((position, rest));
+        }
+        if name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)) {
+            beginning.push(position);
         }
     }
-    None
+    match beginning[..] {
+        [only] => Some((only, rest)),
+        _ => None,
+    }
+}
+
+/// Whether it is after noon.
+fn scan_half(text: &[u8]) -> Option<(bool, &[u8])> {
+    let (half, rest) = text.split_at_checked(2)?;
+    match [half[0].to_ascii_uppercase(), half[1].to_ascii_uppercase()] {
+        [b'A', b'M'] => Some((false, rest)),
+        [b'P', b'M'] => Some((true, rest)),
+        _ => None,
+    }
 }
 
 fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [u8]> {
@@ -350,8 +393,8 @@ fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [
         // Behind an hour of twelve alone.
         b'p' if !to.twelve_hours => return None,
         b'p' => {
-            let (half, rest) = scan_name(text, ["AM", "PM"].into_iter(), None)?;
-            to.pm = Some(half == 2);
+            let (is_pm, rest) = scan_half(text)?;
+            to.pm = Some(is_pm);
             rest
         }
         b'W' => store(&mut to.weekday, scan_name(text, weekdays(), None)?),
@@ -371,12 +414,9 @@ fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [
             to.of_sundays = specifier == b'X';
             store(&mut to.week_year, scan_number(text, 4)?)
         }
-        b'r' => {
-            to.twelve_hours = true;
-            let rest = scan_parts(text, b"h:i:s", to)?;
-            scan_one(rest.trim_ascii_start(), b'p', to)?
-        }
-        b'T' => scan_parts(text, b"H:i:s", to)?,
+        // A text may end before they do.
+        b'r' => scan_time(text, b"%I:%i:%S %p", to)?,
+        b'T' => scan_time(text, b"%H:%i:%S", to)?,
         b'.' => skip(text, u8::is_ascii_punctuation),
         b'@' => skip(text, u8::is_ascii_alphabetic),
         b'#' => skip(text, u8::is_ascii_digit),
@@ -385,11 +425,12 @@ fn scan_one<'t>(text: &'t [u8], specifier: u8, to: &mut Scanned) -> Option<&'t [
     Some(rest)
 }
 
-fn scan_parts<'t>(text: &'t [u8], parts: &[u8], to: &mut Scanned) -> Option<&'t [u8]> {
-    parts.iter().try_fold(text, |rest, part| match part {
-        b':' => rest.strip_prefix(b":"),
-        specifier => scan_one(rest, *specifier, to),
-    })
+fn scan_time<'t>(text: &'t [u8], pattern: &[u8], to: &mut Scanned) -> Option<&'t [u8]> {
+    let rest = scan(text, pattern, to).filter(|_| !to.twelve_hours || (1..=12).contains(&to.hour));
+    if rest.is_none() {
+        to.time_left = Some(text.len());
+    }
+    rest
 }
 
 fn store<'t>(field: &mut Option<u32>, (value, rest): (u32, &'t [u8])) -> &'t [u8] {

@@ -13,6 +13,7 @@ use crate::decimal::Decimal;
 use crate::expr::coerce;
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
+use crate::expr::func::string::too_large;
 use crate::expr::program::arith::{decimal_op, double_op, int_op, negate};
 use crate::expr::program::pattern::find_text;
 use crate::expr::{ArithOp, CompareOp};
@@ -247,6 +248,11 @@ impl Evaluation<'_> {
             }
             // Of more than two MySQL takes the first two.
             F::Concat => match (string(0)?, string(1)?) {
+                (Datum::Str(first), Datum::Str(second))
+                    if (first.len() + second.len()) as u64 > self.ctx.max_allowed_packet =>
+                {
+                    return too_large("concat", self.ctx);
+                }
                 (Datum::Str(first), Datum::Str(second)) => Datum::Str((first.into_owned() + &second).into()),
                 _ => Datum::Null,
             },
@@ -311,6 +317,11 @@ impl Evaluation<'_> {
                 candidates = self.chosen(candidates, predicate)?;
             }
             found.extend(candidates);
+            // Nodes within one another find the same ones again and again.
+            if found.len() > 2 * self.document.nodes.len() {
+                found.sort_unstable();
+                found.dedup();
+            }
         }
         found.sort_unstable();
         found.dedup();
@@ -330,7 +341,7 @@ impl Evaluation<'_> {
         match axis {
             Axis::Child => of_kind(NodeKind::Tag),
             Axis::Attribute => of_kind(NodeKind::Attribute),
-            Axis::Descendant => document.descendants(node),
+            Axis::Descendant => document.descendants(node).collect(),
             Axis::DescendantOrSelf => std::iter::once(node).chain(document.descendants(node)).collect(),
             Axis::Parent => above().take(1).collect(),
             // The root is none of them.

@@ -56,6 +56,9 @@ struct Lexeme {
 const COMMENT: (&str, &str) = ("<!--", "-->");
 const CHARACTERS: (&str, &str) = ("<![CDATA[", "]]>");
 
+/// Tags and an attribute within one another.
+const MOST_OPEN: usize = 254;
+
 struct Scanner<'x> {
     text: &'x str,
     at: usize,
@@ -149,10 +152,15 @@ impl Scanner<'_> {
         self.open.last().copied().unwrap_or(0)
     }
 
-    fn enter(&mut self, kind: NodeKind, name: Lexeme) {
+    fn enter(&mut self, kind: NodeKind, name: Lexeme) -> Result<(), XmlProblem> {
+        // MySQL says no more of it.
+        if self.open.len() >= MOST_OPEN {
+            return Err(self.problem(String::new()));
+        }
         let parent = self.parent();
         self.open.push(self.nodes.len());
         self.nodes.push(Node { kind, parent, start: name.start, end: name.end, close: self.text.len() });
+        Ok(())
     }
 
     fn text_node(&mut self, start: usize, end: usize) {
@@ -219,7 +227,7 @@ impl Scanner<'_> {
         if name.token != Token::Ident {
             return Err(self.unexpected(name.token, "ident or '/'"));
         }
-        self.enter(NodeKind::Tag, name);
+        self.enter(NodeKind::Tag, name)?;
         let mut last = self.attributes(mark == Some(b'!'))?;
         let mut is_closed = mark.is_some();
         if last.token == Token::Mark(b'/') {
@@ -258,7 +266,7 @@ impl Scanner<'_> {
                 Token::Mark(b'=') => {}
                 // As in MySQL, a name behind a name without a value is passed over.
                 Token::Ident => {
-                    self.enter(NodeKind::Attribute, name);
+                    self.enter(NodeKind::Attribute, name)?;
                     self.leave();
                     name = self.next();
                     continue;
@@ -273,7 +281,7 @@ impl Scanner<'_> {
             if !matches!(value.token, Token::Ident | Token::String) {
                 return Err(self.unexpected(value.token, "ident or string"));
             }
-            self.enter(NodeKind::Attribute, name);
+            self.enter(NodeKind::Attribute, name)?;
             self.text_node(value.start, value.end);
             self.leave();
             name = self.next();

@@ -19,6 +19,8 @@ pub(crate) enum XpathProblem {
     Syntax(String),
     Variable(String),
     TwoNodesets(String),
+    /// It has more operators than there is room for on a stack.
+    TooDeep,
 }
 
 /// As much of the text as MySQL's messages show.
@@ -158,7 +160,7 @@ pub struct Xpath(pub(crate) XpathExpr);
 
 impl Xpath {
     pub(crate) fn parse(text: &str) -> Result<Self, XpathProblem> {
-        let mut parser = Parser { lexer: Lexer::new(text), predicates: 0, depth: 0 };
+        let mut parser = Parser { lexer: Lexer::new(text), predicates: 0, depth: 0, operators: 0 };
         let expr = parser.or()?;
         match parser.lexer.token {
             Token::End => Ok(Self(expr)),
@@ -169,12 +171,15 @@ impl Xpath {
 
 /// Expressions within expressions, for which there is room on every stack.
 const MAX_DEPTH: u32 = 100;
+/// Operators with two operands: `1 + 1 + 1 …` is a tree as deep as it is long. MySQL takes about as many.
+const MAX_OPERATORS: u32 = 2_000;
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
     /// How many predicates stand around.
     predicates: u32,
     depth: u32,
+    operators: u32,
 }
 
 type Parsed<T = XpathExpr> = Result<T, XpathProblem>;
@@ -182,6 +187,20 @@ type Parsed<T = XpathExpr> = Result<T, XpathProblem>;
 impl<'t> Parser<'t> {
     fn error(&self) -> XpathProblem {
         XpathProblem::Syntax(shown(self.lexer.rest()))
+    }
+
+    /// An operator of the operands to its left and right.
+    fn both(
+        &mut self,
+        left: XpathExpr,
+        operator: impl FnOnce(Box<[XpathExpr; 2]>) -> XpathExpr,
+        right: XpathExpr,
+    ) -> Parsed {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            return Err(XpathProblem::TooDeep);
+        }
+        Ok(operator(Box::new([left, right])))
     }
 
     fn eat(&mut self, token: Token<'_>) -> bool {
@@ -203,7 +222,8 @@ impl<'t> Parser<'t> {
         }
         let mut left = self.and()?;
         while self.eat(Token::Name("or")) {
-            left = XpathExpr::Or(Box::new([left, self.and()?]));
+            let right = self.and()?;
+            left = self.both(left, XpathExpr::Or, right)?;
         }
         self.depth -= 1;
         Ok(left)
@@ -212,7 +232,8 @@ impl<'t> Parser<'t> {
     fn and(&mut self) -> Parsed {
         let mut left = self.equality()?;
         while self.eat(Token::Name("and")) {
-            left = XpathExpr::And(Box::new([left, self.equality()?]));
+            let right = self.equality()?;
+            left = self.both(left, XpathExpr::And, right)?;
         }
         Ok(left)
     }
@@ -244,7 +265,7 @@ impl<'t> Parser<'t> {
             if left.is_nodeset() && right.is_nodeset() {
                 return Err(XpathProblem::TwoNodesets(shown(rest)));
             }
-            left = XpathExpr::Compare(*op, Box::new([left, right]));
+            left = self.both(left, |sides| XpathExpr::Compare(*op, sides), right)?;
         }
         Ok(left)
     }
@@ -266,7 +287,8 @@ impl<'t> Parser<'t> {
         let mut left = operand(self)?;
         while let Some((_, op)) = ops.iter().find(|(token, _)| *token == self.lexer.token) {
             self.lexer.advance();
-            left = XpathExpr::Arith(*op, Box::new([left, operand(self)?]));
+            let right = operand(self)?;
+            left = self.both(left, |sides| XpathExpr::Arith(*op, sides), right)?;
         }
         Ok(left)
     }
@@ -296,7 +318,7 @@ impl<'t> Parser<'t> {
             if !right.is_nodeset() {
                 return Err(self.error());
             }
-            left = XpathExpr::Union(Box::new([left, right]));
+            left = self.both(left, XpathExpr::Union, right)?;
         }
         Ok(left)
     }

@@ -4,6 +4,7 @@ use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
 use crate::expr::func::int;
+use crate::expr::func::string::too_large;
 use crate::expr::func::text::{bytes, chars, is_text, make, string};
 use crate::expr::program::CallInfo;
 
@@ -17,8 +18,13 @@ fn pattern(value: &Datum<'_>) -> u64 {
     }
 }
 
+fn joined_len(strings: &[&[u8]], separator: &[u8]) -> u64 {
+    let separators = strings.len().saturating_sub(1) as u64 * separator.len() as u64;
+    strings.iter().map(|string| string.len() as u64).sum::<u64>() + separators
+}
+
 /// `MAKE_SET(bits, string, …)`: the strings whose bits are set, but NULLs.
-pub(crate) fn make_set<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn make_set<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
@@ -26,16 +32,22 @@ pub(crate) fn make_set<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) ->
     let is_set = |at: usize| at < 64 && bits >> at & 1 == 1;
     let strings = args[1..].iter().enumerate().filter(|(at, string)| is_set(*at) && !string.is_null());
     let strings: Vec<_> = strings.map(|(_, string)| bytes(string)).collect();
+    if joined_len(&strings, b",") > ctx.max_allowed_packet {
+        return too_large("make_set", ctx);
+    }
     Ok(make(args[1..].iter().all(|arg| arg.is_null() || is_text(arg)), strings.join(&b","[..])))
 }
 
 /// `EXPORT_SET(bits, on, off [, separator [, count]])`: a string for each bit, the lowest first.
-pub(crate) fn export_set<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn export_set<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let bits = pattern(&args[0]);
     let separator = args.get(3).map_or(&b","[..], |separator| bytes(separator));
     let count = args.get(4).map(int).filter(|count| (0..64).contains(count)).unwrap_or(64);
     let one = |at: i64| bytes(&args[if bits >> at & 1 == 1 { 1 } else { 2 }]);
     let strings: Vec<_> = (0..count).map(one).collect();
+    if joined_len(&strings, separator) > ctx.max_allowed_packet {
+        return too_large("export_set", ctx);
+    }
     Ok(make(args[1..].iter().take(3).all(is_text), strings.join(separator)))
 }
 

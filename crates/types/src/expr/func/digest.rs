@@ -15,6 +15,7 @@ use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::int;
 use crate::expr::func::numeral::hex_text;
+use crate::expr::func::string::too_large;
 use crate::expr::func::text::{bytes, make, string};
 use crate::expr::program::CallInfo;
 
@@ -56,7 +57,11 @@ pub(crate) fn sha2<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> E
     }))
 }
 
-pub(crate) fn to_base64<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn to_base64<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let len = bytes(&args[0]).len().div_ceil(3) * 4;
+    if (len + len / BASE64_LINE) as u64 > ctx.max_allowed_packet {
+        return too_large("to_base64", ctx);
+    }
     let encoded = BASE64.encode(bytes(&args[0]));
     let lines: Vec<&str> = encoded
         .as_bytes()
@@ -72,16 +77,16 @@ pub(crate) fn from_base64<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext)
     Ok(BASE64.decode(dense).map_or(Datum::Null, |decoded| make(false, decoded)))
 }
 
-/// Random bytes come of the statement's generator, as UUIDs do.
+/// Random bytes that nobody can guess: keys are made of them.
 pub(crate) fn random_bytes<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let Ok(len @ 1..=1024) = usize::try_from(int(&args[0])) else {
         return Err(EvalError::OutOfRange { kind: "length", expr: "random_bytes".to_owned() });
     };
-    let mut random = Vec::with_capacity(len + 8);
-    while random.len() < len {
-        random.extend_from_slice(&ctx.next_random().to_le_bytes());
+    let mut random = vec![0; len];
+    match &ctx.host {
+        Some(host) => host.random_bytes(&mut random),
+        None => random.iter_mut().for_each(|byte| *byte = ctx.next_random() as u8),
     }
-    random.truncate(len);
     Ok(Datum::Bytes(random.into()))
 }
 

@@ -43,7 +43,8 @@ pub(crate) fn call<'a>(
 pub fn interval_of(value: &Datum<'_>, unit: IntervalUnit) -> Option<Interval> {
     Some(match value {
         Datum::Decimal(v) => {
-            let micros = v.rescale(6).ok()?.as_i128()?;
+            // What is less than a microsecond is cut off.
+            let micros = v.truncate(6).rescale(6).ok()?.as_i128()?;
             Interval::of_seconds(micros.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
         }
         Datum::Str(_) | Datum::Bytes(_) => Interval::parse(unit, bytes(value))?,

@@ -21,6 +21,7 @@ use std::borrow::Cow;
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::string::too_large;
 use crate::expr::func::text::string;
 use crate::expr::func::{take, text};
 use crate::expr::program::{CallInfo, Prepared};
@@ -56,6 +57,11 @@ pub(super) fn document<'x>(
         (Datum::Bytes(_), _) => Err(EvalError::JsonCharset),
         _ => Err(EvalError::JsonType { argument, function }),
     }
+}
+
+/// Whether documents put together would not fit a packet: one of many megabytes may be named many times.
+pub(super) fn is_too_much(values: &[Node<'_>], ctx: &EvalContext) -> bool {
+    values.iter().map(|value| value.size() as u64).sum::<u64>() > ctx.max_allowed_packet
 }
 
 /// The path that an argument is; `None` for NULL.
@@ -144,7 +150,7 @@ pub(crate) fn keys<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> 
     let root = Node::new(&bytes);
     let node = match args.len() {
         1 => Some(root),
-        _ => single_path(args, 1, info)?.and_then(|path| path.find(root)),
+        _ => single_path(args, 1, info)?.and_then(|path| path.find_unwrapped(root)),
     };
     match node.map(|node| node.view()) {
         Some(JsonRef::Object(object)) => {
@@ -154,10 +160,14 @@ pub(crate) fn keys<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> 
     }
 }
 
-pub(crate) fn prettied<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn prettied<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let Some(bytes) = document(args, 0, "json_pretty", info)? else { return Ok(Datum::Null) };
     let mut to = Vec::new();
-    pretty(Node::new(&bytes), 0, &mut to);
+    let most = usize::try_from(ctx.max_allowed_packet).unwrap_or(usize::MAX);
+    pretty(Node::new(&bytes), 0, most, &mut to);
+    if to.len() > most {
+        return too_large("json_pretty", ctx);
+    }
     Ok(text::from_buffer(to))
 }
 

@@ -19,18 +19,18 @@ type Args<'x, 'a> = &'x mut [Datum<'a>];
 pub(crate) fn build(pattern: &str, flags: &str, arg_types: &[SqlType]) -> EvalResult<Matcher> {
     let sensitive =
         arg_types.iter().take(2).filter_map(SqlType::collation).any(|c| !c.name().ends_with("_ci"));
-    let (mut ignore_case, mut multi_line, mut dot_all) = (!sensitive, false, false);
+    let mut of = Flags { ignore_case: !sensitive, ..Flags::default() };
     for flag in flags.chars() {
         match flag {
-            'i' => ignore_case = true,
-            'c' => ignore_case = false,
-            'm' => multi_line = true,
-            'n' => dot_all = true,
-            'u' => {}
+            'i' => of.ignore_case = true,
+            'c' => of.ignore_case = false,
+            'm' => of.multi_line = true,
+            'n' => of.dot_all = true,
+            'u' => of.unix_lines = true,
             _ => return Err(EvalError::WrongArguments("regexp_like")),
         }
     }
-    Ok(Matcher::new(pattern, Flags { ignore_case, multi_line, dot_all })?)
+    Ok(Matcher::new(pattern, of)?)
 }
 
 /// The expression compiled beforehand, or from the arguments.
@@ -70,18 +70,14 @@ fn nth_match(
         if left == 0 {
             return Ok(Some(found));
         }
-        goes_on(matcher, ctx)?;
+        // Each search may look through the whole rest of the text.
+        ctx.check()?;
         match behind(text, found) {
             Some(next) => at = next,
             None => break,
         }
     }
     Ok(None)
-}
-
-/// Between two searches that may each take long, KILL and deadlines are looked for.
-fn goes_on(matcher: &Matcher, ctx: &EvalContext) -> EvalResult<()> {
-    if matcher.backtracks() { ctx.check() } else { Ok(()) }
 }
 
 /// REGEXP_INSTR(text, pattern, position, occurrence, 0: begin / 1: behind, flags).
@@ -120,13 +116,15 @@ pub(crate) fn substr<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext)
     })
 }
 
-/// Appends what a match is replaced by, as ICU reads it: `$n` and `${name}` are groups, `\c` is the character itself and `\uhhhh` one by its
+/// Appends what a match is replaced by, or as much of it as is more than so many bytes, as ICU reads it: `$n` and `${name}` are groups, `\c`
+/// is the character itself and `\uhhhh` one by its
 /// number. Of the digits behind `$` as many count as make the number of a group.
 fn expand(
     found: &Groups,
     text: &str,
     matcher: &Matcher,
     replacement: &str,
+    most: usize,
     to: &mut String,
 ) -> EvalResult<()> {
     let groups = matcher.group_count();
@@ -136,6 +134,10 @@ fn expand(
     };
     let mut rest = replacement;
     while let Some(at) = rest.find(['$', '\\']) {
+        // Each group may be all of the text.
+        if to.len() > most {
+            return Ok(());
+        }
         let is_escape = rest.as_bytes()[at] == b'\\';
         to.push_str(&rest[..at]);
         rest = &rest[at + 1..];
@@ -192,9 +194,6 @@ pub(crate) fn replace<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext
     let (text, regex) = (pattern_arg(args, 0), regex(args, 5, info)?);
     let replacement = pattern_arg(args, 2);
     let limit = usize::try_from(ctx.max_allowed_packet).unwrap_or(usize::MAX);
-    // Each group may be all of the text.
-    let groups = replacement.bytes().filter(|byte| *byte == b'$').count();
-    let most_of_one = text.len().saturating_mul(groups).saturating_add(replacement.len());
     let start = start(text, args.get(3).map_or(1, int), "regexp_replace")?;
     let occurrence = args.get(4).map_or(0, int).max(0) as usize;
     let mut result = text[..start].to_owned();
@@ -205,19 +204,19 @@ pub(crate) fn replace<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext
         let whole = found[0].expect("group 0 is the match");
         next = behind(text, whole);
         count += 1;
+        ctx.check()?;
         if occurrence != 0 && count != occurrence {
             continue;
         }
         result.push_str(&text[copied..whole.0]);
-        if result.len() > limit || most_of_one > limit {
+        expand(&found, text, &regex, replacement, limit, &mut result)?;
+        if result.len() > limit {
             return too_large("regexp_replace", ctx);
         }
-        expand(&found, text, &regex, replacement, &mut result)?;
         copied = whole.1;
         if count == occurrence {
             break;
         }
-        goes_on(&regex, ctx)?;
     }
     result.push_str(&text[copied..]);
     Ok(string(result))

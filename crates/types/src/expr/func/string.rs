@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
 use crate::collation::Charset;
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
@@ -176,18 +178,19 @@ pub(crate) fn replace<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -
     Ok(make(is_text(&value), result))
 }
 
-pub(crate) fn lpad<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    pad(args, true, "lpad", ctx)
+pub(crate) fn lpad<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    pad(args, true, "lpad", info, ctx)
 }
 
-pub(crate) fn rpad<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    pad(args, false, "rpad", ctx)
+pub(crate) fn rpad<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    pad(args, false, "rpad", info, ctx)
 }
 
 fn pad<'a>(
     args: Args<'_, 'a>,
     before: bool,
     function: &'static str,
+    info: &CallInfo,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let value = take(&mut args[0]);
@@ -200,7 +203,9 @@ fn pad<'a>(
         let end = offset(&value, wanted as usize);
         return Ok(slice(value, 0, end));
     }
-    if wanted as u64 > ctx.max_allowed_packet {
+    // As if all characters were as long as they can be.
+    let longest = info.ty.charset().map_or(1, Charset::max_len);
+    if (wanted as u64).saturating_mul(longest.into()) > ctx.max_allowed_packet {
         return too_large(function, ctx);
     }
     let (missing, unit) = (wanted as usize - have, length(filler));
@@ -334,7 +339,7 @@ pub(crate) fn find_in_set<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalConte
 
 pub(crate) fn substring_index<'a>(
     args: Args<'_, 'a>,
-    _: &CallInfo,
+    info: &CallInfo,
     _: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let count = int(&args[2]);
@@ -343,28 +348,27 @@ pub(crate) fn substring_index<'a>(
     if count == 0 || delimiter.is_empty() {
         return Ok(slice(value, 0, 0));
     }
-    let all = bytes(&value);
-    let end = all.len();
+    let (all, end) = (bytes(&value), bytes(&value).len());
+    let nth = |n: u64| usize::try_from(n).ok().and_then(|n| memmem::find_iter(all, delimiter).nth(n));
+    let back = count.unsigned_abs();
     if count > 0 {
-        let mut from = 0;
-        for _ in 1..count {
-            match find(all, delimiter, from) {
-                Some(at) => from = at + delimiter.len(),
-                None => return Ok(value),
-            }
-        }
-        let to = find(all, delimiter, from).unwrap_or(end);
+        let to = nth(back - 1).unwrap_or(end);
         return Ok(slice(value, 0, to));
     }
-    let mut to = end;
-    for _ in 1..count.unsigned_abs() {
-        match find_last(all, delimiter, to) {
-            Some(at) => to = at,
-            None => return Ok(value),
+    // Where characters can have several bytes, MySQL counts from the left here, too: `aa` stands twice in `aaaaa`, and an `a` behind it.
+    let found = if info.arg_types[0].charset().is_some_and(|charset| charset.max_len() > 1) {
+        (memmem::find_iter(all, delimiter).count() as u64).checked_sub(back).and_then(nth)
+    } else {
+        let mut to = Some(end);
+        for _ in 0..back {
+            to = to.and_then(|to| find_last(all, delimiter, to));
+            if to.is_none() {
+                break;
+            }
         }
-    }
-    let from = find_last(all, delimiter, to).map_or(0, |at| at + delimiter.len());
-    Ok(slice(value, from, end))
+        to
+    };
+    Ok(slice(value, found.map_or(0, |at| at + delimiter.len()), end))
 }
 
 pub(crate) fn insert<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
@@ -385,10 +389,10 @@ pub(crate) fn insert<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) ->
     Ok(make(is_text(&value), result))
 }
 
-pub(crate) fn quote<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn quote<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let value = &args[0];
     if value.is_null() {
-        return Ok(Datum::str("NULL"));
+        return Ok(make(!info.ty.is_bytes(), b"NULL".to_vec()));
     }
     let mut quoted = vec![b'\''];
     for &byte in bytes(value) {
@@ -429,8 +433,13 @@ pub(crate) fn weight_string<'a>(
         }
         (other, _) => return Ok(other),
     };
+    let collation = info.arg_types[0].collation().unwrap_or(Collation::DEFAULT);
+    let most = collation.most_weight_bytes().saturating_mul(count_chars(text.as_bytes()));
+    if most as u64 > ctx.max_allowed_packet {
+        return too_large("weight_string", ctx);
+    }
     let mut weights = Vec::new();
-    info.arg_types[0].collation().unwrap_or(Collation::DEFAULT).weight_string(&text, &mut weights);
+    collation.weight_string(&text, &mut weights);
     Ok(Datum::Bytes(weights.into()))
 }
 

@@ -10,7 +10,7 @@ use crate::expr::func::{int, micros};
 use crate::expr::program::{CallInfo, reborrow};
 use crate::sql_type::SqlType;
 use crate::temporal::{
-    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, SECOND, StrToDate, TimeZone, WeekMode, ZERO_DATETIME,
+    self, Civil, DAY, HOUR, MAX_TIME, MINUTE, Mismatch, SECOND, StrToDate, TimeZone, WeekMode, ZERO_DATETIME,
     ZeroDates, date_of, has_zero_date, is_zero_date,
 };
 
@@ -98,13 +98,13 @@ pub(crate) fn year<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -
 
 pub(crate) fn week<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let mode = args.get(1).map_or(ctx.default_week_format.into(), int);
-    let week = |days| Datum::Int(temporal::week(days, WeekMode::new(mode)).into());
+    let week = |days| Datum::Int(temporal::week(days, WeekMode::new(mode.max(0))).into());
     Ok(day_arg(args).map_or(Datum::Null, week))
 }
 
 pub(crate) fn year_week<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let mode = args.get(1).map_or(0, int);
-    let week = |days| Datum::Int(temporal::year_week(days, WeekMode::new(mode)).into());
+    let week = |days| Datum::Int(temporal::year_week(days, WeekMode::new(mode.max(0))).into());
     Ok(day_arg(args).map_or(Datum::Null, week))
 }
 
@@ -180,7 +180,12 @@ fn seconds(value: &Datum<'_>) -> i64 {
         Datum::Decimal(v) => v.rescale(6).ok().and_then(|v| v.as_i128()),
         other => Decimal::from_f64(super::double(other)).ok().and_then(|v| v.rescale(6).ok()?.as_i128()),
     };
-    micros.map_or(i64::MAX, |v| v.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    let is_negative = match value {
+        Datum::Decimal(v) => v.is_negative(),
+        other => super::double(other) < 0.0,
+    };
+    let farthest = if is_negative { i64::MIN } else { i64::MAX };
+    micros.map_or(farthest, |v| v.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
 fn result_fsp(info: &CallInfo) -> u8 {
@@ -402,13 +407,18 @@ pub(crate) fn date_format<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContex
     Ok(formatted(micros(&args[0]), chars(&args[1]), ctx))
 }
 
+/// Bytes that a result may have: one that has more is NULL, whatever else were in it.
+fn most(ctx: &EvalContext) -> usize {
+    usize::try_from(ctx.max_allowed_packet).unwrap_or(usize::MAX)
+}
+
 /// An empty pattern gives NULL.
 fn formatted<'a>(datetime: i64, pattern: &str, ctx: &EvalContext) -> Datum<'a> {
     if pattern.is_empty() {
         return Datum::Null;
     }
     let mut result = Vec::new();
-    if !temporal::date_format(datetime, pattern, ctx.locale, &mut result) {
+    if !temporal::date_format(datetime, pattern, ctx.locale, most(ctx), &mut result) {
         return Datum::Null;
     }
     from_buffer(result)
@@ -425,7 +435,7 @@ pub(crate) fn time_format<'a>(
         _ => return Ok(Datum::Null),
     };
     let mut result = Vec::new();
-    let valid = temporal::time_format(time, date, chars(&args[1]), ctx.locale, &mut result);
+    let valid = temporal::time_format(time, date, chars(&args[1]), ctx.locale, most(ctx), &mut result);
     Ok(if valid && !chars(&args[1]).is_empty() { from_buffer(result) } else { Datum::Null })
 }
 
@@ -452,15 +462,14 @@ pub(crate) fn str_to_date<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     let text = chars(&args[0]);
-    let Some((value, rest_left)) = temporal::str_to_date(text, chars(&args[1]), ctx.sql_mode.zero_dates())
-    else {
-        let kind = match info.ty {
-            SqlType::Time { .. } => "time",
-            _ => "datetime",
-        };
-        let value = text.to_owned();
-        ctx.warn(EvalError::IncorrectForFunction { kind, value, function: "str_to_date" })?;
-        return Ok(Datum::Null);
+    let (value, rest_left) = match temporal::str_to_date(text, chars(&args[1]), ctx.sql_mode.zero_dates()) {
+        Ok(read) => read,
+        Err(Mismatch { before_time }) => {
+            let kind = if before_time.is_some() { "time" } else { "datetime" };
+            let value = text[text.ceil_char_boundary(before_time.unwrap_or(0))..].to_owned();
+            ctx.warn(EvalError::IncorrectForFunction { kind, value, function: "str_to_date" })?;
+            return Ok(Datum::Null);
+        }
     };
     if rest_left {
         let kind = match value {
@@ -551,7 +560,8 @@ pub(crate) fn convert_tz<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) 
     if has_zero_date(local) {
         return Ok(Datum::Null);
     }
-    let convertible = (0..=(MAX_UNIX_SECONDS + 1) * SECOND - 1).contains(&utc);
+    // The first second of 1970 stands for none.
+    let convertible = (SECOND..=(MAX_UNIX_SECONDS + 1) * SECOND - 1).contains(&utc);
     Ok(Datum::DateTime(if convertible { to.to_local(utc) } else { local }))
 }
 

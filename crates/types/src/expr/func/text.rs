@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
 use crate::datum::Datum;
 
 /// The bytes of a string argument.
@@ -83,22 +85,12 @@ pub(crate) fn from_buffer<'a>(bytes: Vec<u8>) -> Datum<'a> {
     make(true, bytes)
 }
 
-/// The first place of `needle` in `haystack` from `from` on, in bytes.
+/// The first place of `needle` in `haystack` from `from` on, in bytes. Takes time in proportion to their lengths, whatever repeats in them.
 pub(crate) fn find(haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
-    let rest = haystack.get(from..)?;
-    let Some(&first) = needle.first() else { return Some(from) };
-    let mut at = 0;
-    while at + needle.len() <= rest.len() {
-        at += rest[at..=rest.len() - needle.len()].iter().position(|b| *b == first)?;
-        if rest[at..].starts_with(needle) {
-            return Some(from + at);
-        }
-        at += 1;
-    }
-    None
+    memmem::find(haystack.get(from..)?, needle).map(|at| from + at)
 }
 
 /// The last place of `needle` in `haystack` that ends at or before `to`, in bytes.
 pub(crate) fn find_last(haystack: &[u8], needle: &[u8], to: usize) -> Option<usize> {
-    (0..=to.checked_sub(needle.len())?).rev().find(|&at| haystack[at..].starts_with(needle))
+    memmem::rfind(haystack.get(..to)?, needle)
 }

@@ -15,6 +15,7 @@ type Args<'x, 'a> = &'x mut [Datum<'a>];
 impl From<XpathProblem> for EvalError {
     fn from(problem: XpathProblem) -> Self {
         Self::Xpath(match problem {
+            XpathProblem::TooDeep => return Self::TooDeep("an XPath of so many operators"),
             XpathProblem::Syntax(at) => format!("XPATH syntax error: '{at}'"),
             XpathProblem::Variable(at) => format!("Unknown XPATH variable at: '{at}'"),
             XpathProblem::TwoNodesets(at) => {

@@ -1,5 +1,7 @@
 //! LIKE patterns and searching for a text, under a collation or on bytes.
 
+use memchr::memmem;
+
 use crate::collation::{Collation, LikePattern};
 use crate::datum::Datum;
 use crate::expr::func::text::bytes;
@@ -30,57 +32,70 @@ impl Pattern {
     }
 }
 
-/// A pattern for byte strings: `_` is one byte.
+/// A pattern for byte strings: `_` is one byte. As with texts, segments stand between the `%`.
 #[derive(Debug)]
 pub(crate) struct BytePattern {
-    steps: Vec<Step>,
+    segments: Vec<ByteSegment>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Byte(u8),
-    AnyByte,
-    AnyBytes,
+#[derive(Debug, Default)]
+struct ByteSegment {
+    /// `None` for `_`.
+    bytes: Vec<Option<u8>>,
+    /// The same, if there is no `_`.
+    literal: Option<Vec<u8>>,
 }
 
 impl BytePattern {
     fn new(pattern: &[u8], escape: Option<char>) -> Self {
         let escape = escape.and_then(|c| u8::try_from(c).ok());
-        let mut steps = Vec::with_capacity(pattern.len());
+        let mut segments = vec![ByteSegment::default()];
         let mut rest = pattern.iter().copied();
         while let Some(byte) = rest.next() {
-            steps.push(match byte {
-                _ if Some(byte) == escape => Step::Byte(rest.next().unwrap_or(byte)),
-                b'_' => Step::AnyByte,
-                b'%' => Step::AnyBytes,
-                byte => Step::Byte(byte),
-            });
+            let wanted = match byte {
+                _ if Some(byte) == escape => Some(rest.next().unwrap_or(byte)),
+                b'_' => None,
+                b'%' => {
+                    segments.push(ByteSegment::default());
+                    continue;
+                }
+                byte => Some(byte),
+            };
+            segments.last_mut().expect("there is one from the start").bytes.push(wanted);
         }
-        Self { steps }
+        for segment in &mut segments {
+            segment.literal = segment.bytes.iter().copied().collect();
+        }
+        Self { segments }
     }
 
-    /// Goes back to the last `%` only: what came before it has matched as early as it can.
     fn matches(&self, text: &[u8]) -> bool {
-        let (mut step, mut at) = (0, 0);
-        let mut retry: Option<(usize, usize)> = None;
-        while at < text.len() {
-            match self.steps.get(step) {
-                Some(Step::AnyBytes) => {
-                    retry = Some((step + 1, at));
-                    step += 1;
-                }
-                Some(Step::AnyByte) => (step, at) = (step + 1, at + 1),
-                Some(Step::Byte(byte)) if *byte == text[at] => (step, at) = (step + 1, at + 1),
-                _ => match retry {
-                    Some((after, from)) => {
-                        (step, at) = (after, from + 1);
-                        retry = Some((after, from + 1));
-                    }
-                    None => return false,
-                },
-            }
+        let (first, rest) = self.segments.split_first().expect("there is always one");
+        if !first.stands_at(text) {
+            return false;
         }
-        self.steps[step..].iter().all(|step| *step == Step::AnyBytes)
+        let text = &text[first.bytes.len()..];
+        let Some((last, middle)) = rest.split_last() else { return text.is_empty() };
+        let mut text = text;
+        for segment in middle {
+            let Some(at) = segment.find(text) else { return false };
+            text = &text[at + segment.bytes.len()..];
+        }
+        text.len().checked_sub(last.bytes.len()).is_some_and(|at| last.stands_at(&text[at..]))
+    }
+}
+
+impl ByteSegment {
+    fn stands_at(&self, text: &[u8]) -> bool {
+        text.len() >= self.bytes.len()
+            && self.bytes.iter().zip(text).all(|(wanted, byte)| wanted.is_none_or(|wanted| wanted == *byte))
+    }
+
+    fn find(&self, text: &[u8]) -> Option<usize> {
+        match &self.literal {
+            Some(literal) => memmem::find(text, literal),
+            None => (0..=text.len().checked_sub(self.bytes.len())?).find(|at| self.stands_at(&text[*at..])),
+        }
     }
 }
 

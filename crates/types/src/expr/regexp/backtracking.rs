@@ -48,6 +48,7 @@ impl Backtracking {
             .case_insensitive(self.flags.ignore_case)
             .multi_line(self.flags.multi_line)
             .dot_matches_new_line(self.flags.dot_all)
+            .crlf(!self.flags.unix_lines)
             .backtrack_limit(STEPS_BACK[at].1)
             .delegate_size_limit(SIZE_LIMIT_BYTES);
         let regex = builder.build().map_err(|error| RegexpError::of_backtracking(&error))?;

@@ -16,6 +16,8 @@ pub struct Flags {
     pub ignore_case: bool,
     pub multi_line: bool,
     pub dot_all: bool,
+    /// A line feed alone ends a line.
+    pub unix_lines: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -37,7 +39,7 @@ impl Matcher {
         if pattern.is_empty() {
             return Err(RegexpError::Argument);
         }
-        let pattern = Pattern::read(pattern)?;
+        let pattern = Pattern::read(pattern, flags)?;
         let engine = if pattern.backtracks {
             Engine::Backtracking(Box::new(Backtracking::new(&pattern.text, flags)?))
         } else {
@@ -46,9 +48,13 @@ impl Matcher {
                 .case_insensitive(flags.ignore_case)
                 .multi_line(flags.multi_line)
                 .dot_matches_new_line(flags.dot_all)
+                .crlf(!flags.unix_lines)
                 .size_limit(SIZE_LIMIT_BYTES)
                 .build();
-            Engine::Linear(regex.map_err(|_| RegexpError::Argument)?)
+            Engine::Linear(regex.map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => RegexpError::TooBig,
+                _ => RegexpError::Argument,
+            })?)
         };
         Ok(Self { engine })
     }
@@ -104,11 +110,6 @@ impl Matcher {
                 engine.any().capture_names().position(|group| group == Some(name))
             }
         }
-    }
-
-    /// Whether a search may take long for its text.
-    pub fn backtracks(&self) -> bool {
-        matches!(self.engine, Engine::Backtracking(_))
     }
 }
 

@@ -5,7 +5,7 @@ use regex_syntax::ast::{self, ErrorKind};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegexpError {
-    /// 3685: empty, too large, or what is not known here.
+    /// 3685: empty, or what is not known here.
     #[error("Illegal argument to a regular expression.")]
     Argument,
     /// 3686: a group that the expression does not have, or a place behind the text.
@@ -47,6 +47,9 @@ pub enum RegexpError {
     /// 3699
     #[error("Timeout exceeded in regular expression match.")]
     Timeout,
+    /// 3700: longer, or larger once it is compiled, than there is room for.
+    #[error("The regular expression pattern exceeds limits on size or complexity.")]
+    TooBig,
     /// 3887
     #[error("A capture group has an invalid name.")]
     GroupName,
@@ -124,6 +127,7 @@ impl RegexpError {
             Self::Range => 3697,
             Self::StackOverflow => 3698,
             Self::Timeout => 3699,
+            Self::TooBig => 3700,
             Self::GroupName => 3887,
             Self::Flag => 3900,
             Self::Number => 4007,

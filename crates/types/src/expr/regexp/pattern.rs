@@ -1,5 +1,6 @@
 //! Patterns as ICU reads them (ICU User Guide, "Regular Expressions"), for engines that know less of its escapes, or other ones.
 
+use super::engine::Flags;
 use super::error::RegexpError;
 
 /// A pattern for the engines.
@@ -13,6 +14,9 @@ pub struct Pattern {
 /// Line ends, as ICU's `\v` and `\R` have them.
 const LINE_ENDS: &str = r"\n\x0B\f\r\x{85}\x{2028}\x{2029}";
 const BLANKS: &str = r"\t\p{Zs}";
+
+/// Bytes of a pattern: of a longer one no program fits its bound, and trees of much longer ones would take gigabytes.
+const LONGEST: usize = 512 << 10;
 
 /// Classes that POSIX has, by the properties of their characters (Unicode Technical Standard 18, Annex C).
 const POSIX_CLASSES: [(&str, &str); 13] = [
@@ -45,6 +49,29 @@ enum Last {
 struct Group {
     looks_around: bool,
     is_behind: bool,
+    /// What a dot stood for before it.
+    dot: Dot,
+}
+
+/// What a dot stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dot {
+    /// Every character.
+    All,
+    /// What does not end a line in the sense of Unicode.
+    NoLineEnd,
+    /// What is no line feed.
+    NoLineFeed,
+}
+
+impl Dot {
+    fn new(all: bool, unix_lines: bool) -> Self {
+        match (all, unix_lines) {
+            (true, _) => Self::All,
+            (false, true) => Self::NoLineFeed,
+            (false, false) => Self::NoLineEnd,
+        }
+    }
 }
 
 struct Reader {
@@ -52,6 +79,9 @@ struct Reader {
     at: usize,
     out: String,
     backtracks: bool,
+    /// Of a pattern's flags, and now.
+    unix_lines: bool,
+    dot: Dot,
     open: Vec<Group>,
     last: Last,
     groups: usize,
@@ -61,12 +91,17 @@ struct Reader {
 }
 
 impl Pattern {
-    pub fn read(source: &str) -> Result<Self, RegexpError> {
+    pub fn read(source: &str, flags: Flags) -> Result<Self, RegexpError> {
+        if source.len() > LONGEST {
+            return Err(RegexpError::TooBig);
+        }
         let mut reader = Reader {
             chars: source.chars().collect(),
             at: 0,
             out: String::with_capacity(source.len()),
             backtracks: false,
+            unix_lines: flags.unix_lines,
+            dot: Dot::new(flags.dot_all, flags.unix_lines),
             open: Vec::new(),
             last: Last::Nothing,
             groups: count_groups(source),
@@ -152,6 +187,7 @@ impl Reader {
             '(' => self.group(),
             ')' => {
                 let group = self.open.pop().ok_or(RegexpError::Parenthesis)?;
+                self.dot = group.dot;
                 self.out.push(')');
                 self.last = if group.looks_around { Last::Assertion } else { Last::Atom };
                 Ok(())
@@ -167,6 +203,10 @@ impl Reader {
             '{' => {
                 let (text, is_endless) = self.interval().ok_or(RegexpError::Interval)?;
                 self.quantifier(text, is_endless)
+            }
+            '.' if self.dot == Dot::NoLineEnd => {
+                self.atom(&format!("[^{LINE_ENDS}]"));
+                Ok(())
             }
             other => {
                 self.out.push(other);
@@ -208,7 +248,7 @@ impl Reader {
     }
 
     fn group(&mut self) -> Result<(), RegexpError> {
-        let mut group = Group { looks_around: false, is_behind: false };
+        let mut group = Group { looks_around: false, is_behind: false, dot: self.dot };
         self.out.push('(');
         if self.eat('?') {
             let kind = self.take().ok_or_else(|| self.syntax())?;
@@ -223,7 +263,7 @@ impl Reader {
                     self.out.extend(['?', kind]);
                 }
                 '<' if matches!(self.peek(), Some('=' | '!')) => {
-                    group = Group { looks_around: true, is_behind: true };
+                    (group.looks_around, group.is_behind) = (true, true);
                     let kind = self.take().unwrap_or('=');
                     self.out.extend(['?', '<', kind]);
                 }
@@ -257,8 +297,14 @@ impl Reader {
     /// `ims-x)` and `ims-x:` behind `(?`. What the engines do always is left out.
     fn flags(&mut self, group: Group) -> Result<(), RegexpError> {
         let mut flags = String::new();
+        let mut is_off = false;
         self.last = Last::Nothing;
         while let Some(next) = self.take() {
+            match next {
+                's' => self.dot = Dot::new(!is_off, self.unix_lines),
+                '-' => is_off = true,
+                _ => {}
+            }
             match next {
                 'i' | 'm' | 's' | 'x' | '-' => flags.push(next),
                 'w' | 'u' => {}
@@ -458,7 +504,7 @@ mod tests {
     use super::*;
 
     fn read(pattern: &str) -> (String, bool) {
-        let read = Pattern::read(pattern).expect("it is a pattern");
+        let read = Pattern::read(pattern, Flags::default()).expect("it is a pattern");
         (read.text, read.backtracks)
     }
 
@@ -486,8 +532,23 @@ mod tests {
     }
 
     #[test]
+    fn dots_stop_at_line_ends() {
+        let line = format!("[^{LINE_ENDS}]");
+        let with = |pattern: &str, flags: Flags| Pattern::read(pattern, flags).expect("it is a pattern").text;
+        let all = Flags { dot_all: true, ..Flags::default() };
+        assert_eq!(with(r".[.]\.", Flags::default()), format!(r"{line}[.]\."));
+        assert_eq!(with(".", Flags { unix_lines: true, ..Flags::default() }), ".");
+        assert_eq!(
+            with("a(?s:.)(.(?s).)(?-s:.).", Flags::default()),
+            format!("a(?s:.)({line}(?s).)(?-s:{line}){line}")
+        );
+        assert_eq!(with(".(?-s:.)(?-s).", all), format!(".(?-s:{line})(?-s){line}"));
+    }
+
+    #[test]
     fn errors_are_mysqls() {
-        let error = |pattern: &str| Pattern::read(pattern).expect_err("it is none").code();
+        let error = |pattern: &str| Pattern::read(pattern, Flags::default()).expect_err("it is none").code();
+        assert_eq!(error(&"a".repeat(LONGEST + 1)), 3700);
         assert_eq!(error("(?=a"), 3691);
         assert_eq!(error("a)"), 3691);
         assert_eq!(error("(?=a)*"), 3688);

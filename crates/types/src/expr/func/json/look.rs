@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{Args, document, encoded, is_one, path, single_path};
+use super::{Args, document, encoded, is_one, is_too_much, path, single_path};
 use crate::collation::LikePattern;
 use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
+use crate::expr::func::string::too_large;
 use crate::expr::func::text;
 use crate::expr::program::CallInfo;
 use crate::json::{self, Json, JsonRef, Leg, Node, Path, Place, Wrap, array_of, compare};
@@ -30,6 +31,9 @@ pub(crate) fn extract<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext
     let mut found = Vec::new();
     for path in &paths {
         found.extend(path.find_all(root, || ctx.check())?);
+    }
+    if is_too_much(&found, ctx) {
+        return too_large("json_extract", ctx);
     }
     match found.is_empty() {
         true => Ok(Datum::Null),
@@ -178,12 +182,13 @@ struct Search<'p> {
     at: Path,
     seen: HashSet<Place>,
     found: Vec<String>,
+    found_bytes: u64,
 }
 
 impl Search<'_> {
     /// Visits a value and all within it; strings count where a path leads to them, or to what they are in.
     fn visit(&mut self, node: Node<'_>, starts: Option<&HashSet<Place>>) -> EvalResult<()> {
-        if self.one && !self.found.is_empty() {
+        if self.one && !self.found.is_empty() || self.found_bytes > self.ctx.max_allowed_packet {
             return Ok(());
         }
         self.visited += 1;
@@ -195,7 +200,9 @@ impl Search<'_> {
             JsonRef::String(text)
                 if starts.is_none() && self.pattern.matches(text) && self.seen.insert(node.place()) =>
             {
-                self.found.push(self.at.to_string());
+                let at = self.at.to_string();
+                self.found_bytes += at.len() as u64;
+                self.found.push(at);
             }
             JsonRef::Array(array) => {
                 for (i, element) in array.iter().enumerate() {
@@ -243,8 +250,16 @@ pub(crate) fn search<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext)
     }
     let pattern = LikePattern::new(text::chars(&args[2]), Some(escape), Collation::UTF8MB4_BIN);
     let at = Path { legs: Vec::new() };
-    let mut search =
-        Search { pattern: &pattern, one, ctx, visited: 0, at, seen: HashSet::new(), found: Vec::new() };
+    let mut search = Search {
+        pattern: &pattern,
+        one,
+        ctx,
+        visited: 0,
+        at,
+        seen: HashSet::new(),
+        found: Vec::new(),
+        found_bytes: 0,
+    };
     let root = Node::new(&bytes);
     if args.len() < 5 {
         search.visit(root, None)?;
@@ -253,6 +268,10 @@ pub(crate) fn search<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext)
         let Some(path) = path(args, index, info)? else { return Ok(Datum::Null) };
         let starts = path.seek(root, Wrap::Nothing, || ctx.check())?;
         search.visit(root, Some(&starts.iter().map(Node::place).collect()))?;
+    }
+    // Each place is shown with all that it is in, however long the names there are.
+    if search.found_bytes > ctx.max_allowed_packet {
+        return too_large("json_search", ctx);
     }
     let mut found: Vec<_> = search.found.into_iter().map(Json::String).collect();
     match found.len() {

@@ -92,7 +92,12 @@ pub(crate) fn value<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) 
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(Datum::Null),
         Err(error @ (EvalError::JsonType { .. } | EvalError::JsonCharset)) => return Err(error),
-        Err(error) => return problem(4, error),
+        Err(error) => {
+            if OnProblem::of(&args[4]) != OnProblem::Error {
+                ctx.note(&error);
+            }
+            return problem(4, error);
+        }
     };
     let Some(path) = path(args, 1, info)? else { return Ok(Datum::Null) };
     let root = Node::new(&bytes);
