@@ -305,13 +305,15 @@ fn scan<'t>(mut rest: &'t [u8], pattern: &[u8], to: &mut Scanned) -> Option<&'t 
             rest = rest.trim_ascii_start();
             continue;
         }
+        // Spaces may stand before each part, also before a plain character.
+        rest = rest.trim_ascii_start();
         if rest.is_empty() {
             break;
         }
         let specifier = if byte == b'%' { pattern.next() } else { None };
         match specifier {
             Some(b'%') | None => rest = rest.strip_prefix(&[byte])?,
-            Some(specifier) => rest = scan_one(rest.trim_ascii_start(), specifier, to)?,
+            Some(specifier) => rest = scan_one(rest, specifier, to)?,
         }
     }
     Some(rest)

@@ -9,6 +9,7 @@ use crate::expr::typing::cast;
 use crate::expr::typing::{Typer, ValueClass};
 use crate::geometry::GeometryType;
 use crate::sql_type::{Collation, LobSize, RealFormat, SqlType};
+use crate::temporal::{StrToDate, str_to_date_kind};
 
 type TypeResult = EvalResult<SqlType>;
 
@@ -156,14 +157,12 @@ pub(crate) fn str_to_date(_: &Typer, args: &[Expr]) -> TypeResult {
     let Some(Datum::Str(format)) = format.as_literal() else {
         return Ok(SqlType::DateTime { fsp: 6 });
     };
-    let specifiers = || format.chars().zip(format.chars().skip(1)).filter(|(a, _)| *a == '%').map(|(_, b)| b);
-    let has_time = specifiers().any(|c| "HhIiklprSsTf".contains(c));
-    let has_date = specifiers().any(|c| "MVUXYWabcjmvuxyweDd".contains(c));
-    let fsp = if specifiers().any(|c| c == 'f') { 6 } else { 0 };
-    Ok(match (has_date, has_time) {
-        (true, true) => SqlType::DateTime { fsp },
-        (false, true) => SqlType::Time { fsp },
-        _ => SqlType::Date,
+    let (kind, has_micros) = str_to_date_kind(format);
+    let fsp = if has_micros { 6 } else { 0 };
+    Ok(match kind {
+        StrToDate::DateTime(_) => SqlType::DateTime { fsp },
+        StrToDate::Time(_) => SqlType::Time { fsp },
+        StrToDate::Date(_) => SqlType::Date,
     })
 }
 
