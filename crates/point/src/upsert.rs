@@ -127,7 +127,8 @@ impl Updates {
             let name = |column: usize| {
                 def.columns.get(column).map(|c| format!("`{}`.`{}`.`{}`", def.database, def.name, c.name))
             };
-            let of_new_row = || name(at.checked_sub(def.columns.len())?).map(|name| format!("values({name})"));
+            let of_new_row =
+                || name(at.checked_sub(def.columns.len())?).map(|name| format!("values({name})"));
             name(at).or_else(of_new_row).unwrap_or_else(|| "a query's value".to_owned())
         };
         let compile = |value: &Expr| match &lookups {
