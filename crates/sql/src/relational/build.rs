@@ -403,7 +403,9 @@ impl Builder<'_> {
                 }
                 part => builder.relation(part, pending)?,
             };
-            Ok(builder.answered(node, &conditions, pending)?.filtered(conditions))
+            // The conditions alone use the answers.
+            let own = node.outputs.clone();
+            Ok(builder.answered(node, &conditions, pending)?.filtered(conditions).with_outputs(&own))
         })?;
         let outputs = input.outputs.iter().chain(&query.outputs).copied().collect();
         let kind = ApplyKind::Rows { outer: on.is_some() };
