@@ -63,10 +63,12 @@ pub(crate) fn of_view(bound: &BoundQuery) -> Vec<ColumnDef> {
     let varying = created_as_varying(bound);
     let column = |(id, info): (&ColumnId, &ColumnInfo)| {
         let computed = match info.ty {
+            SqlType::Binary { len } if varying.contains(id) => {
+                computed_type(SqlType::VarBinary { len }, is_union)
+            }
             SqlType::Int { width: IntWidth::W64, unsigned } if ints.contains(id) => {
                 SqlType::Int { width: IntWidth::W32, unsigned }
             }
-            SqlType::Binary { len } if varying.contains(id) => SqlType::VarBinary { len },
             ty => computed_type(ty, is_union),
         };
         let stored = info.origin.as_ref().map(|origin| &origin.table.columns[origin.column]);

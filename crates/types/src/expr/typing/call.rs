@@ -529,7 +529,8 @@ impl Typer {
             (_, ValueClass::Int | ValueClass::Null) => amount,
             (IntervalUnit::Second, ValueClass::Decimal) => amount,
             (IntervalUnit::Second, _) => {
-                self.convert(amount, SqlType::Decimal { precision: 26, scale: 6, unsigned: false })
+                // What is less than a microsecond is cut off, not rounded: when it is added.
+                self.convert(amount, SqlType::Decimal { precision: 38, scale: 18, unsigned: false })
             }
             _ => self.convert(amount, SqlType::BIGINT),
         }
