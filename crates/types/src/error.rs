@@ -543,7 +543,7 @@ codes! {
 impl From<EvalError> for SqlError {
     fn from(error: EvalError) -> Self {
         let errno = error.errno();
-        SqlError { errno, sqlstate: ErrorCode::sqlstate_of(errno), message: error.to_string() }
+        SqlError { errno, sqlstate: ErrorCode::sqlstate_of(errno), message: error.shown() }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::activity::CountedAs;
 use crate::entries::{self, changes_keys};
 use crate::error::{EngineError, Result, malformed};
 use crate::garbage::UndoEntry;
-use crate::redo::apply::{note_auto_increment, reach};
+use crate::redo::apply::{note_auto_increment, note_used, reach};
 use crate::redo::{self, Op};
 use crate::table::{IndexHandle, TableHandle};
 
@@ -103,6 +103,7 @@ impl<'a> Worker<'a> {
         let mut latch = self.latch(table, row, &pinned)?;
         latch.keep_row(&mut self.old);
         let undo = latch.update(after, self.state, &mut self.before).map_err(malformed("row delta"))?;
+        note_used(table, &latch.row(&self.old));
         drop(latch);
         let moved = self.move_entries(table, row, after, &undo);
         self.note(t, row, undo, CountedAs::Update);

@@ -120,7 +120,8 @@ fn insert(table: &TableHandle, row: RowId, image: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn note_used(table: &TableHandle, row: &RowRef<'_>) {
+/// Later generated AUTO_INCREMENT values are greater than a row's, also if it has become this row by an update.
+pub(crate) fn note_used(table: &TableHandle, row: &RowRef<'_>) {
     if let Some(column) = table.def.auto_increment_column() {
         table.note_stored_number(&row.get(column));
     }
@@ -164,7 +165,9 @@ fn update(table: &TableHandle, row: RowId, delta: &[u8]) -> Result<()> {
     if !body.is_live(slot) {
         return Err(missing(table, row));
     }
-    body.apply(&table.layout, slot, delta).map_err(malformed("row delta"))
+    body.apply(&table.layout, slot, delta).map_err(malformed("row delta"))?;
+    note_used(table, &body.in_place(&table.layout, slot));
+    Ok(())
 }
 
 fn delete(table: &TableHandle, row: RowId) -> Result<()> {

@@ -297,6 +297,9 @@ impl Follower {
 
 /// A row that is here already is newer.
 fn store_row(txn: &mut Txn, table: &Arc<TableHandle>, row: &[Datum<'_>]) -> Result<(), EngineError> {
+    if let Some(column) = table.def.auto_increment_column() {
+        table.note_stored_number(&row[column]);
+    }
     match txn.insert(table, row) {
         Ok(_) | Err(EngineError::DuplicateKey { .. }) => Ok(()),
         Err(error) => Err(error),

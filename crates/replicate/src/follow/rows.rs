@@ -271,8 +271,17 @@ impl Rows<'_> {
         Ok(row)
     }
 
+    /// Should this server be written to one day, generated AUTO_INCREMENT values go on behind a row's, as at the source.
+    fn note_number(&self, image: &Image<'_>) {
+        let table = &self.applied.table;
+        let column = table.def.auto_increment_column();
+        let number = column.and_then(|column| image.get(column)?.as_ref());
+        number.into_iter().for_each(|number| table.note_stored_number(number));
+    }
+
     fn insert(&mut self, image: &Image<'_>) -> Result<(), Setback> {
         let row = self.row_of(image)?;
+        self.note_number(image);
         match self.follower.transaction()?.insert(&self.applied.table, &row) {
             Ok(_) => Ok(()),
             Err(EngineError::DuplicateKey { .. }) if self.applied.is_lenient => self.replace(&row),
@@ -336,6 +345,7 @@ impl Rows<'_> {
 
     fn update(&mut self, before: &Image<'_>, after: &Image<'_>) -> Result<(), Setback> {
         self.encode_key(before)?;
+        self.note_number(after);
         let is_strict = !self.applied.is_lenient;
         let index = &self.applied.table.indexes()[self.applied.key];
         let keeps_key = index.def.parts.iter().all(|part| {

@@ -77,7 +77,8 @@ fn stage_with(change: impl FnOnce(&mut EngineOptions)) -> Stage {
         ("stamps", SqlType::Timestamp { fsp: 0 }),
         ("blobs", SqlType::Blob { size: LobSize::Long }),
     ] {
-        let def = TableDef::new("d", table, second(ty), vec![IndexDef::primary(&[0])]);
+        let mut def = TableDef::new("d", table, second(ty), vec![IndexDef::primary(&[0])]);
+        def.columns[0].auto_increment = true;
         engine.create_table(def).expect("a new one");
     }
     let (inbox, watch, status) = (Arc::<Inbox>::default(), Arc::<Watch>::default(), Arc::<Status>::default());
@@ -176,6 +177,17 @@ impl Stage {
 }
 
 const ALL: [&str; 4] = ["blobs", "stamps", "t", "u"];
+
+/// Should this server be written to one day.
+#[test]
+fn generated_values_go_on_behind_those_of_the_source() {
+    let mut stage = stage();
+    stage.begin();
+    stage.query("BEGIN", 0).expect("a transaction");
+    stage.insert("t", 3..9, 2).expect("rows");
+    let table = stage.follower.engine.catalog().table("d", "t").expect("it is there").clone();
+    assert_eq!(table.next_auto_increment(), 9);
+}
 
 #[test]
 fn what_is_passed_over_within_a_transaction_does_not_end_it() {

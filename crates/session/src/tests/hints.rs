@@ -1,5 +1,7 @@
 //! Optimizer hints: what MAX_EXECUTION_TIME and SET_VAR do, and what MySQL warns of.
 
+use std::time::{Duration, Instant};
+
 use super::client::{Client, check};
 
 #[test]
@@ -11,6 +13,22 @@ fn max_execution_time_ends_the_statement_and_no_other() {
     assert!(ended.contains("ERROR 3024"), "{ended}");
     client.check("SELECT @@max_execution_time", "0");
     client.check("SELECT /*+ MAX_EXECUTION_TIME(0) */ 1", "1");
+}
+
+/// A function may take long over one text, and a row is soon there.
+#[test]
+fn time_ends_functions_over_long_texts() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE n (i INT PRIMARY KEY); CREATE TABLE t (id INT PRIMARY KEY, s LONGTEXT)");
+    client.run("INSERT INTO n WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 200) SELECT i FROM r");
+    client.run("INSERT INTO t VALUES (1, REPEAT('abc<a>x</a>,', 500000))");
+    client.run("SET max_execution_time = 100");
+    for call in ["INSTR(s, 'zq')", "LOWER(s)", "CRC32(s)", "CAST(s AS DATETIME)", "MD5(s)", "s + 0"] {
+        let begin = Instant::now();
+        let ended = client.run(&format!("SELECT COUNT(*) FROM t, n WHERE LENGTH({call}) + i = -1"));
+        assert!(ended.contains("ERROR 3024"), "{call}: {ended}");
+        assert!(begin.elapsed() < Duration::from_secs(3), "{call}: {:?}", begin.elapsed());
+    }
 }
 
 #[test]

@@ -120,7 +120,7 @@ pub struct Warning {
 
 impl From<&EvalError> for Warning {
     fn from(error: &EvalError) -> Self {
-        Self { errno: error.errno(), message: error.to_string(), note: false }
+        Self { errno: error.errno(), message: error.shown(), note: false }
     }
 }
 

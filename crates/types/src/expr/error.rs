@@ -281,6 +281,31 @@ impl EvalError {
         }
     }
 
+    /// The condition as it is told and kept: of a long value it has the beginning, as in MySQL.
+    pub(crate) fn shown(&self) -> String {
+        const SHOWN: usize = 128;
+        let beginning = |value: &str| value[..value.floor_char_boundary(SHOWN)].to_owned();
+        let short = match self {
+            Self::TruncatedValue { kind, value } if value.len() > SHOWN => {
+                Self::TruncatedValue { kind, value: beginning(value) }
+            }
+            Self::IncorrectValue { kind, value } if value.len() > SHOWN => {
+                Self::IncorrectValue { kind, value: beginning(value) }
+            }
+            Self::IncorrectConstant { kind, value } if value.len() > SHOWN => {
+                Self::IncorrectConstant { kind, value: beginning(value) }
+            }
+            Self::IncorrectForFunction { kind, value, function } if value.len() > SHOWN => {
+                Self::IncorrectForFunction { kind, value: beginning(value), function }
+            }
+            Self::TruncatedLength { kind, len, value } if value.len() > SHOWN => {
+                Self::TruncatedLength { kind, len: *len, value: beginning(value) }
+            }
+            other => return other.to_string(),
+        };
+        short.to_string()
+    }
+
     /// The same, with the parameters that the expression has.
     #[cold]
     pub(crate) fn with_params(self, params: &[Datum<'_>]) -> Self {

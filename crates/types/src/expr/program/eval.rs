@@ -102,9 +102,15 @@ impl Node {
                 }
                 Ok(Datum::Null)
             }
-            Self::Convert { inner, from, to } => coerce::convert(inner.eval(env)?, from, to, env.ctx),
-            Self::Recode { inner, from, to } => coerce::recode(inner.eval(env)?, from, to),
-            Self::Cast { inner, from, to } => coerce::cast(inner.eval(env)?, from, to, env.ctx),
+            Self::Convert { inner, from, to } => {
+                made_of(inner.eval(env)?, env.ctx, |value| coerce::convert(value, from, to, env.ctx))
+            }
+            Self::Recode { inner, from, to } => {
+                made_of(inner.eval(env)?, env.ctx, |value| coerce::recode(value, from, to))
+            }
+            Self::Cast { inner, from, to } => {
+                made_of(inner.eval(env)?, env.ctx, |value| coerce::cast(value, from, to, env.ctx))
+            }
             Self::CastFloat { inner, from, to, text } => {
                 match coerce::cast(inner.eval(env)?, from, to, env.ctx)? {
                     Datum::Float(v) if v.is_infinite() => Err(arith::out_of_range("DOUBLE", text)),
@@ -190,6 +196,9 @@ impl Node {
             }
             Self::Like { inner, pattern, negated } => {
                 let value = inner.eval(env)?;
+                if len_of(&value) >= LONG {
+                    env.ctx.check()?;
+                }
                 let matched = match pattern {
                     LikePattern::Const(pattern) => pattern.matches_datum(&value),
                     LikePattern::Varying { pattern, escape, collation } => match pattern.eval(env)? {
@@ -275,7 +284,9 @@ fn in_list<'a, R: RowSource<'a>>(
     Ok(if unknown { None } else { Some(false) })
 }
 
-/// Who makes texts of so many bytes one after the other asks whether to go on.
+/// Who looks at texts of so many bytes one after the other asks whether to go on: each may take a millisecond.
+const LONG: usize = 1 << 16;
+/// Of so many bytes, each may take as long as a thread's other connections should not wait.
 const LARGE: usize = 1 << 20;
 /// What is computed may itself take milliseconds.
 const BENCHMARKS_BETWEEN_CHECKS: u64 = 64;
@@ -319,14 +330,24 @@ fn benchmark<'a, R: RowSource<'a>>(
 struct LargeArgs<'c> {
     ctx: &'c EvalContext,
     bytes: u64,
+    /// Of those that take a while to look at, whoever has them.
+    longest: usize,
 }
 
 impl LargeArgs<'_> {
     fn none(ctx: &EvalContext) -> LargeArgs<'_> {
-        LargeArgs { ctx, bytes: 0 }
+        LargeArgs { ctx, bytes: 0, longest: 0 }
     }
 
+    #[inline]
     fn add(&mut self, value: &Datum<'_>) -> EvalResult<()> {
+        if len_of(value) < LONG { Ok(()) } else { self.add_long(value) }
+    }
+
+    #[cold]
+    fn add_long(&mut self, value: &Datum<'_>) -> EvalResult<()> {
+        self.ctx.check()?;
+        self.longest = self.longest.max(len_of(value));
         let len = owned_len(value);
         if len >= LARGE {
             self.bytes += len as u64;
@@ -342,6 +363,43 @@ impl Drop for LargeArgs<'_> {
             self.ctx.release_args(self.bytes);
         }
     }
+}
+
+fn len_of(value: &Datum<'_>) -> usize {
+    match value {
+        Datum::Str(text) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// What is made of a value: of a long one, if the statement goes on, and of a large one while other connections go elsewhere.
+#[inline]
+fn made_of<'a>(
+    value: Datum<'a>,
+    ctx: &EvalContext,
+    make: impl FnOnce(Datum<'a>) -> EvalResult<Datum<'a>>,
+) -> EvalResult<Datum<'a>> {
+    if len_of(&value) < LONG { make(value) } else { made_of_long(value, ctx, make) }
+}
+
+#[cold]
+fn made_of_long<'a>(
+    value: Datum<'a>,
+    ctx: &EvalContext,
+    make: impl FnOnce(Datum<'a>) -> EvalResult<Datum<'a>>,
+) -> EvalResult<Datum<'a>> {
+    ctx.check()?;
+    if len_of(&value) < LARGE {
+        return make(value);
+    }
+    let (mut made, mut work) = (Ok(Datum::Null), Some((value, make)));
+    ctx.aside(&mut || {
+        if let Some((value, make)) = work.take() {
+            made = make(value);
+        }
+    });
+    made
 }
 
 fn owned_len(value: &Datum<'_>) -> usize {
@@ -377,7 +435,7 @@ impl CallNode {
         if count <= STACK_ARGS {
             let mut args = [const { Datum::Null }; STACK_ARGS];
             return match eval_args(&self.args, &mut args, self.strict, env, &mut large)? {
-                true => self.bounded((self.run)(&mut args[..count], &self.info, env.ctx)?, env.ctx),
+                true => self.bounded(self.call(&mut args[..count], large.longest, env.ctx)?, env.ctx),
                 false => Ok(Datum::Null),
             };
         }
@@ -391,7 +449,24 @@ impl CallNode {
                 return Ok(self.too_large(env.ctx));
             }
         }
-        self.bounded((self.run)(&mut args, &self.info, env.ctx)?, env.ctx)
+        self.bounded(self.call(&mut args, large.longest, env.ctx)?, env.ctx)
+    }
+
+    #[inline]
+    fn call<'a>(
+        &'a self,
+        args: &mut [Datum<'a>],
+        longest: usize,
+        ctx: &EvalContext,
+    ) -> EvalResult<Datum<'a>> {
+        if longest < LARGE { (self.run)(args, &self.info, ctx) } else { self.call_aside(args, ctx) }
+    }
+
+    #[cold]
+    fn call_aside<'a>(&'a self, args: &mut [Datum<'a>], ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+        let mut value = Ok(Datum::Null);
+        ctx.aside(&mut || value = (self.run)(args, &self.info, ctx));
+        value
     }
 
     fn too_large<'a>(&self, ctx: &EvalContext) -> Datum<'a> {
