@@ -119,12 +119,8 @@ impl Changer {
             let list: Vec<_> = own.map(|a| (a.column, a.value.clone())).collect();
             // Values are over the target's columns and the inputs, which follow the targets' row ids.
             let input = |at: usize| bound.query.body.outputs.get(bound.targets.len() + at);
-            let alias = || {
-                let mut origins = bound.query.columns.iter().filter_map(|column| column.origin.as_ref());
-                origins.find(|origin| origin.table.id == def.id).map_or(&*def.name, |origin| &*origin.alias)
-            };
             let shown = |at: usize| match def.columns.get(at) {
-                Some(column) => format!("`{}`.`{}`.`{}`", def.database, alias(), column.name),
+                Some(column) => format!("`{}`.`{}`.`{}`", def.database, def.name, column.name),
                 None => input(at - def.columns.len())
                     .map_or_else(String::new, |id| bound.query.columns[*id].shown()),
             };

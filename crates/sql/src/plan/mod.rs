@@ -78,10 +78,6 @@ impl ColumnTable {
         ColumnId(self.0.len() as u32 - 1)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &ColumnInfo> {
-        self.0.iter()
-    }
-
     pub fn len(&self) -> usize {
         self.0.len()
     }

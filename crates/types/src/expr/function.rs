@@ -299,7 +299,6 @@ functions! {
     TimeOf ["TIME"] 1..=1, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     Stored [] 2..=2, [Any], Ret::Rewrite, Own, Immutable, func::stored;
     MemberNumber [] 2..=2, [Text, Any], Ret::UInt, Strict, Immutable, coerce::member_number;
-    // The first argument is evaluated once; in the second, `LetValue` stands for it.
     Let [] 2..=2, [Any], Ret::Custom(ret::of_last), Own, Volatile, func::rewritten;
     LetValue [] 0..=0, [], Ret::Rewrite, Own, Volatile, func::rewritten;
     AtMostOne [] 1..=1, [Int], Ret::Int, Strict, Immutable, func::at_most_one;
@@ -440,6 +439,7 @@ impl Function {
             Self::ShiftRight => ">>",
             Self::MemberNumber => "member",
             Self::AtMostOne => "at_most_one",
+            // Its first argument is evaluated once; in the second, `LetValue` stands for it.
             Self::Let => "let",
             Self::LetValue => "value",
             Self::Recoded => "convert",
