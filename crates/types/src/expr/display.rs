@@ -39,7 +39,7 @@ impl Display for ErrorText<'_> {
 /// Stands on both sides of a parameter's number. No name has it, and literals show it as `\\0`.
 const PLACE: char = '\0';
 
-/// The text of an [`ErrorText`], with the parameters' values.
+/// The text of an [`ErrorText`], with the parameters' values, or `?` for those that are not known.
 pub(crate) fn with_params(text: &str, params: &[Datum<'_>]) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -47,8 +47,9 @@ pub(crate) fn with_params(text: &str, params: &[Datum<'_>]) -> String {
         filled.push_str(before);
         // A text that was cut within a place ends before it.
         let Some((number, after)) = after.split_once(PLACE) else { return filled };
-        if let Some(value) = number.parse::<usize>().ok().and_then(|index| params.get(index)) {
-            filled.push_str(&Literal(value).to_string());
+        match number.parse::<usize>().ok().and_then(|index| params.get(index)) {
+            Some(value) => filled.push_str(&Literal(value).to_string()),
+            None => filled.push('?'),
         }
         rest = after;
     }
@@ -338,5 +339,27 @@ impl IsTest {
             Self::False => "false",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::{EvalContext, Function, RowProgram, SqlMode};
+
+    /// A program is compiled for whatever its parameters are: no error or warning may show their places.
+    #[test]
+    fn conditions_show_parameters_or_question_marks() {
+        let days = Expr::new(ExprKind::Param(0), SqlType::BIGINT, false);
+        let call = Expr::new(ExprKind::Call(Function::FromDays, vec![days]), SqlType::Date, true);
+        let program = RowProgram::compile(&call).expect("it compiles");
+        let params = [Datum::Int(99_999_999)];
+        let mut ctx = EvalContext::new(0, 0);
+        assert!(program.eval_const(&params, &ctx).expect("a warning").is_null());
+        assert_eq!(ctx.take_warnings()[0].message, "DATE value is out of range in 'from_days(?)'");
+        (ctx.storing, ctx.sql_mode) = (true, SqlMode::DEFAULT);
+        let error = program.eval_const(&params, &ctx).expect_err("it is strict");
+        assert_eq!(error.shown(), "DATE value is out of range in 'from_days(99999999)'");
+        assert_eq!(with_params("(a - \0", &params), "(a - ");
     }
 }

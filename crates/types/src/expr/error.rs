@@ -301,6 +301,8 @@ impl EvalError {
             Self::TruncatedLength { kind, len, value } if value.len() > SHOWN => {
                 Self::TruncatedLength { kind, len: *len, value: beginning(value) }
             }
+            // Who warns has no parameters.
+            Self::OutOfRange { .. } | Self::TemporalRange { .. } => self.clone().with_params(&[]),
             other => return other.to_string(),
         };
         short.to_string()
@@ -311,6 +313,9 @@ impl EvalError {
     pub(crate) fn with_params(self, params: &[Datum<'_>]) -> Self {
         match self {
             Self::OutOfRange { kind, expr } => Self::OutOfRange { kind, expr: with_params(&expr, params) },
+            Self::TemporalRange { kind, call } => {
+                Self::TemporalRange { kind, call: with_params(&call, params) }
+            }
             other => other,
         }
     }
