@@ -84,10 +84,10 @@ pub enum Nesting {
 }
 
 pub fn compile_block(query: &BoundQuery, known: &Known<'_>, nesting: Nesting) -> Result<Block, Refusal> {
-    if query.calc_found_rows {
-        return Err(NotPoint::because("SQL_CALC_FOUND_ROWS").into());
-    }
     if let QueryBody::SetOperation(_) | QueryBody::Nested(_) = &query.body.body {
+        if query.calc_found_rows {
+            return Err(NotPoint::because("SQL_CALC_FOUND_ROWS of several queries").into());
+        }
         return compile_block(&selected_from(query), known, nesting);
     }
     let block = plain_block(query)?;
@@ -209,6 +209,7 @@ fn compile_plain(
         output,
         limit: limit.map(|l| scope.compile(&l.count)).transpose()?,
         offset: limit.and_then(|l| l.offset.as_ref()).map(|offset| scope.compile(offset)).transpose()?,
+        counts_all: query.calc_found_rows,
         levels,
     };
     Ok(Block { select, tables, dates: scope.dates(), cost, rows })
@@ -368,7 +369,8 @@ impl Asked {
             Some(Datum::Int(n)) => (*n).max(0) as u64,
             _ => likely_count(query, expr).unwrap_or(LIKELY_LIMIT),
         };
-        let limit = query.body.limit.as_ref();
+        // Rows beyond a LIMIT that are counted are found as well.
+        let limit = query.body.limit.as_ref().filter(|_| !query.calc_found_rows);
         let distinct_limit =
             limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));
         let limit = distinct_limit.filter(|_| !block.distinct);

@@ -38,7 +38,7 @@ pub fn evaluated_late(query: &BoundQuery, block: &Select) -> Option<BoundQuery> 
         ctes: Vec::new(),
         body: QueryBody::Select(Box::new(Select { projection, ..block.clone() })),
         order_by: order_by.clone(),
-        limit: limit.clone(),
+        limit: limit.clone().filter(|_| !query.calc_found_rows),
         outputs: given,
     };
     let shown = |item: &Projected| if item.expr.uses_assigned() { item.clone() } else { column(item.id) };
@@ -49,7 +49,8 @@ pub fn evaluated_late(query: &BoundQuery, block: &Select) -> Option<BoundQuery> 
         ctes: ctes.clone(),
         body: QueryBody::Select(Box::new(Select::plain(from, projection))),
         order_by: Vec::new(),
-        limit: None,
+        // Where those beyond the limit are counted, all rows come here.
+        limit: limit.clone().filter(|_| query.calc_found_rows),
         outputs: outputs.clone(),
     };
     Some(BoundQuery { body, ..query.clone() })

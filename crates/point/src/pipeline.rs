@@ -28,6 +28,10 @@ pub struct Pipeline<'t> {
     /// Rows of OFFSET still to be left out, and of LIMIT still to be sent.
     skip: u64,
     left: u64,
+    /// Rows beyond LIMIT are counted.
+    counts_all: bool,
+    /// Rows that LIMIT left out, if they are counted.
+    beyond: u64,
     first_only: bool,
     sent: u64,
     delay: Delay,
@@ -68,6 +72,8 @@ impl<'t> Pipeline<'t> {
             sink,
             skip: count(select.offset.as_ref(), params, ctx)?.unwrap_or(0),
             left: count(select.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX),
+            counts_all: select.counts_all,
+            beyond: 0,
             first_only: select.first_only,
             sent: 0,
             delay: Delay::default(),
@@ -81,9 +87,9 @@ impl<'t> Pipeline<'t> {
         })
     }
 
-    /// False for LIMIT 0.
+    /// False for LIMIT 0, unless rows beyond it are counted.
     pub fn wants_rows(&self) -> bool {
-        self.left > 0
+        self.left > 0 || self.counts_all
     }
 
     /// How many rows it takes at most, as far as that is known before.
@@ -93,6 +99,7 @@ impl<'t> Pipeline<'t> {
         match output.distinct || !output.order.is_empty() || is_whole {
             true if self.first_only => 1,
             true => u64::MAX,
+            false if self.counts_all => u64::MAX,
             false => self.skip.saturating_add(self.left),
         }
     }
@@ -100,7 +107,8 @@ impl<'t> Pipeline<'t> {
     /// How many rows it takes at least, where they come in the order that is wanted.
     pub fn least(&self) -> u64 {
         let output = self.output;
-        match output.aggregation.is_none()
+        match !self.counts_all
+            && output.aggregation.is_none()
             && output.windows.is_none()
             && output.presorted == output.order.len()
         {
@@ -153,8 +161,7 @@ impl<'t> Pipeline<'t> {
             return Ok(ControlFlow::Continue(()));
         }
         let is_direct = !output.distinct && output.order.is_empty();
-        if is_direct && self.skip > 0 {
-            self.skip -= 1;
+        if is_direct && self.leaves_out() {
             return Ok(ControlFlow::Continue(()));
         }
         let mut values = recycle(std::mem::take(&mut self.values));
@@ -211,6 +218,7 @@ impl<'t> Pipeline<'t> {
             self.hold(size_of::<Vec<Value>>() + values.iter().map(bytes_of).sum::<usize>());
             self.kept.push(values.iter().cloned().map(Datum::into_owned).collect());
             let is_enough = output.presorted == output.order.len() && self.kept.len() as u64 >= self.wanted();
+            let is_enough = is_enough && !self.counts_all;
             return Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
         self.send(&values[..output.visible])
@@ -219,7 +227,7 @@ impl<'t> Pipeline<'t> {
     /// Whether this row, and so all after it, come behind as many as are wanted: rows come in the order of the first terms.
     fn has_enough_before(&self, values: &[Datum<'_>]) -> bool {
         let presorted = &self.output.order[..self.output.presorted];
-        if presorted.is_empty() || (self.kept.len() as u64) < self.wanted() {
+        if self.counts_all || presorted.is_empty() || (self.kept.len() as u64) < self.wanted() {
             return false;
         }
         let differs = |last: &Vec<Value>, term: &SortTerm| {
@@ -233,9 +241,21 @@ impl<'t> Pipeline<'t> {
         self.skip.saturating_add(self.left)
     }
 
-    fn send(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
+    /// Whether the next row is one that OFFSET or LIMIT leaves out; it is counted then.
+    #[inline]
+    fn leaves_out(&mut self) -> bool {
         if self.skip > 0 {
             self.skip -= 1;
+            self.beyond += u64::from(self.counts_all);
+            return true;
+        }
+        let is_beyond = self.left == 0;
+        self.beyond += u64::from(is_beyond);
+        is_beyond
+    }
+
+    fn send(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
+        if self.leaves_out() {
             return Ok(ControlFlow::Continue(()));
         }
         self.announce()?;
@@ -246,7 +266,8 @@ impl<'t> Pipeline<'t> {
             self.run.bounds.cancellation().flush_in_place(self.sink)?;
         }
         self.left -= 1;
-        Ok(if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let is_last = self.left == 0 && !self.counts_all;
+        Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// Tells the sink of the columns, once.
@@ -267,7 +288,8 @@ impl<'t> Pipeline<'t> {
         }
     }
 
-    /// Sends what could not be sent before; gives the memory back. Returns how many rows were sent, and how many bytes it held.
+    /// Sends what could not be sent before; gives the memory back. Returns how many rows were sent, with those that were counted
+    /// beyond its LIMIT, and how many bytes it held.
     pub fn finish(mut self, memory: &mut Vec<Datum<'static>>) -> Result<(u64, usize), SqlError> {
         if let Some(aggregation) = &self.output.aggregation {
             self.finish_groups(aggregation)?;
@@ -294,12 +316,12 @@ impl<'t> Pipeline<'t> {
         self.announce()?;
         self.run.bounds.let_go(self.held);
         *memory = self.values;
-        Ok((self.sent, self.held))
+        Ok((self.sent + self.beyond, self.held))
     }
 
     fn finish_groups(&mut self, aggregation: &Aggregation) -> Result<(), SqlError> {
         let output = self.output;
-        if self.left == 0 {
+        if !self.wants_rows() {
             return Ok(());
         }
         for group in std::mem::take(&mut self.groups).finish(aggregation, self.run.ctx) {
@@ -318,7 +340,7 @@ impl<'t> Pipeline<'t> {
     }
 
     fn finish_windows(&mut self, windows: &Windows) -> Result<(), SqlError> {
-        if self.left == 0 {
+        if !self.wants_rows() {
             return Ok(());
         }
         let mut rows = std::mem::take(&mut self.windowed);

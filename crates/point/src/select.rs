@@ -45,6 +45,8 @@ pub struct Select {
     pub output: Output,
     pub limit: Option<RowProgram>,
     pub offset: Option<RowProgram>,
+    /// SQL_CALC_FOUND_ROWS: rows beyond LIMIT are counted, not sent.
+    pub counts_all: bool,
 }
 
 /// How a plan did that may be left for another path: one that was wrong about its rows is not taken each time.

@@ -1,11 +1,12 @@
 //! SQL_CALC_FOUND_ROWS: all rows of a query are made, those within its LIMIT are sent, and FOUND_ROWS() tells how many there
-//! were. The limit is on the way to the client, so it is the same whatever executes the query.
+//! were. A point plan counts them itself; otherwise the limit is on the way to the client, the same whatever executes the query.
 
 use std::task::{Context, Poll};
 
 use arrow::record_batch::RecordBatch;
 use avocet_channel::{OkReply, OutputColumn, ResultSink, SinkError, Status};
 use avocet_sql::parse::ast::{Expr, Limit, Query, QueryBody};
+use avocet_sql::plan::{self, BoundQuery};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::temporal::TimeZone;
 use avocet_types::{Datum, Value};
@@ -29,32 +30,20 @@ impl Window {
 }
 
 impl Session {
-    /// The query without its limit, and the limit; `None` if the rows beyond it need not be counted.
-    pub(super) fn counted_query(
-        &self,
-        query: &Query,
-        text: &Text<'_>,
-    ) -> Result<Option<(Query, Window)>, SqlError> {
-        if !query.first_select().is_some_and(|select| select.calc_found_rows) {
-            return Ok(None);
-        }
-        let mut whole = query.clone();
-        if let Some(select) = whole.first_select_mut() {
-            select.calc_found_rows = false;
-        }
-        let window = self.take_limits(&mut whole, text)?;
+    /// Which rows a query sends by its limit and those of what it is in parentheses, or by `@@sql_select_limit`.
+    pub(super) fn window_of(&self, query: &Query, text: &Text<'_>) -> Result<Window, SqlError> {
+        let window = self.window_of_limits(query, text)?;
         let most = if is_limited(query) { u64::MAX } else { self.settings.select_limit };
-        Ok(Some((whole, Window { count: window.count.min(most), ..window })))
+        Ok(Window { count: window.count.min(most), ..window })
     }
 
-    /// Takes the limits off a query and what it is in parentheses.
-    fn take_limits(&self, query: &mut Query, text: &Text<'_>) -> Result<Window, SqlError> {
-        let own = match query.limit.take() {
-            Some(limit) => self.window(&limit, text)?,
+    fn window_of_limits(&self, query: &Query, text: &Text<'_>) -> Result<Window, SqlError> {
+        let own = match &query.limit {
+            Some(limit) => self.window(limit, text)?,
             None => Window { skip: 0, count: u64::MAX },
         };
-        Ok(match &mut query.body {
-            QueryBody::Parenthesized(inner) => own.within(self.take_limits(inner, text)?),
+        Ok(match &query.body {
+            QueryBody::Parenthesized(inner) => own.within(self.window_of_limits(inner, text)?),
             _ => own,
         })
     }
@@ -66,6 +55,17 @@ impl Session {
             _ => Err(ErrorCode::WRONG_ARGUMENTS.with(&[&"LIMIT"])),
         };
         Ok(Window { skip: limit.offset.as_ref().map_or(Ok(0), value)?, count: value(&limit.count)? })
+    }
+}
+
+/// The query that gives all rows.
+pub(super) fn without_limits(bound: BoundQuery) -> BoundQuery {
+    let mut all = BoundQuery { calc_found_rows: false, ..bound };
+    let mut part = &mut all.body;
+    loop {
+        part.limit = None;
+        let plan::QueryBody::Nested(inner) = &mut part.body else { return all };
+        part = inner;
     }
 }
 

@@ -8,7 +8,7 @@ use avocet_engine::{Catalog, EngineError, TableHandle};
 use avocet_point::{self as point, GivenRows, PointPlan, Refusal};
 use avocet_sql::bind::bind_query;
 use avocet_sql::parse::ast;
-use avocet_sql::plan::{BoundQuery, Limit, QueryExpr, lock_queries, walk};
+use avocet_sql::plan::{BoundQuery, Limit, QueryBody, QueryExpr, lock_queries, walk};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::Expr;
 use avocet_types::schema::TableDef;
@@ -16,7 +16,7 @@ use avocet_types::{Datum, SqlType};
 
 use super::assigned::not_assigning;
 use super::counters::Counter;
-use super::found_rows::Limited;
+use super::found_rows::{Limited, without_limits};
 use super::info_schema;
 use super::output::columns_of;
 use super::plan_cache::KeptQuery;
@@ -75,22 +75,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Outcome, SqlError> {
         self.shared.counters.add(Counter::Select);
-        if let Some((whole, window)) = self.counted_query(query, text)? {
-            return self.query_all(&whole, u64::MAX, text, &mut Limited::new(sink, window)).await;
-        }
-        self.query_all(query, self.settings.select_limit, text, sink).await
-    }
-
-    async fn query_all(
-        &mut self,
-        query: &ast::Query,
-        select_limit: u64,
-        text: &Text<'_>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<Outcome, SqlError> {
         let bound = self.bind_now(query, text)?;
         let mark = self.begin_query(bound.reads_tables())?;
-        let result = self.query_in_transaction(bound, query, select_limit, text, sink).await;
+        let result = self.query_in_transaction(bound, query, text, sink).await;
         self.end_query(mark, result).await.map(Outcome::Rows)
     }
 
@@ -98,13 +85,24 @@ impl Session {
         &mut self,
         bound: BoundNow,
         query: &ast::Query,
-        select_limit: u64,
         text: &Text<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<u64, SqlError> {
         let (bound, tables) = self.hold_bound(bound, query, text)?;
         if bound.locks && locks_exclusively(&bound) {
             self.check_not_read_only()?;
+        }
+        let select_limit = self.settings.select_limit;
+        if bound.calc_found_rows {
+            let counts_itself = bound.session_dependent && matches!(bound.body.body, QueryBody::Select(_));
+            if counts_itself
+                && let Some(found) = self.visit_once(&bound, select_limit, text, ReadAt::Snapshot, sink)?
+            {
+                return Ok(found);
+            }
+            let window = self.window_of(query, text)?;
+            let (all, purpose) = (without_limits(bound), Purpose::Answer { select_limit: u64::MAX });
+            return self.run_bound(all, tables, text, &mut Limited::new(sink, window), purpose).await;
         }
         let purpose = Purpose::Answer { select_limit };
         self.run_bound(bound, tables, text, sink, purpose).await
