@@ -180,6 +180,16 @@ impl<'b> Bounds<'b> {
         self.most_rows.store(MOST_TRIED, Relaxed);
     }
 
+    /// Leaves the statement to another path, if one can still take it.
+    #[cold]
+    pub fn decline(&self) -> Result<(), SqlError> {
+        if !self.may_decline.load(Relaxed) {
+            return Ok(());
+        }
+        self.has_declined.store(true, Relaxed);
+        Err(ErrorCode::OUT_OF_RESOURCES.because("another path is to take the statement".to_owned()))
+    }
+
     /// Something was sent.
     #[inline]
     pub fn forbid_declining(&self) {
@@ -211,12 +221,8 @@ impl<'b> Bounds<'b> {
             return Err(ErrorCode::QUERY_TIMEOUT.with(&[]));
         }
         let fits = self.held.load(Relaxed) <= self.reserved.load(Relaxed) || self.reserve();
-        if self.may_decline.load(Relaxed) && (!fits || self.rows.load(Relaxed) > self.most_rows.load(Relaxed))
-        {
-            self.has_declined.store(true, Relaxed);
-            return Err(
-                ErrorCode::OUT_OF_RESOURCES.because("another path is to take the statement".to_owned())
-            );
+        if !fits || self.rows.load(Relaxed) > self.most_rows.load(Relaxed) {
+            self.decline()?;
         }
         match fits {
             true => Ok(()),

@@ -5,8 +5,9 @@
 //! nothing better is known. An OR that no single index serves may lead along several ([`union`]). A plan remembers up to how many rows of the table its estimate stays small
 //! ([`Access::row_limit`]), so that a plan made for an empty table is not kept when the table has grown.
 //!
-//! A statement that locks what it visits, and wants the first rows of an order, goes along that order if it is likely to
-//! meet them sooner there than by locking all that other conditions lead to.
+//! A statement that wants the first rows of an order may meet them sooner along that order than among all that its conditions
+//! lead to. A query of one table has both ways in its plan, and each run chooses ([`Choice::along`]); a change, which locks
+//! what it visits, has the one that is likely to be shorter.
 
 mod estimate;
 mod loose;
@@ -80,7 +81,7 @@ impl Access {
         }
     }
 
-    fn describe_index(&self, table: &TableHandle) -> String {
+    pub fn describe_index(&self, table: &TableHandle) -> String {
         let index = self.index.map_or("no index", |index| &table.indexes()[index].def.name);
         if !self.terms.any_of.is_empty() {
             return format!("by {index} (any of {})", self.terms.any_of.len());
@@ -149,9 +150,19 @@ pub struct Choice {
     /// Rows come in the order of so many of the first wanted columns.
     pub order_prefix: usize,
     pub estimate: f64,
+    /// The way along the wanted order, which is shorter if the access leads to many rows.
+    pub along: Option<Box<Choice>>,
 }
 
 impl Choice {
+    /// Each run goes along an order instead if its access leads to many rows, so it is for tables of any size.
+    fn run_along(&mut self, along: Option<Box<Self>>, wish: &Wish<'_>, rows: f64) {
+        let (Some(along), Some(limit)) = (along, wish.limit) else { return };
+        self.estimate = self.estimate.min((limit as f64 * rows).sqrt());
+        self.access.row_limit = u64::MAX;
+        self.along = Some(along);
+    }
+
     /// Good for tables of any size, if it `is` so.
     fn of_any_size(mut self, is: bool) -> Self {
         if is {
@@ -180,6 +191,15 @@ pub struct Wish<'w> {
     pub tries: bool,
     /// Nothing but an index that gives the order.
     pub only_in_order: bool,
+    /// A run can choose between two ways.
+    pub switches: bool,
+}
+
+impl Wish<'_> {
+    /// Whether the first rows of an order are wanted.
+    fn is_page(&self) -> bool {
+        !self.first_value && !self.order.is_empty() && self.limit.is_some()
+    }
 }
 
 /// The indexes that a plan may use, with their positions.
@@ -226,17 +246,15 @@ pub fn choose(
         return Ok(choice.map(|choice| choice.of_any_size(wish.tries)));
     }
     let union = alternatives.iter().filter_map(|or| Union::of(handle, or, rows.max(LIKELY_ROWS), wish));
-    let mut union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows))).filter(|_| !wish.in_key_order);
-    if let Some(sooner) = sooner_in_order(best.as_ref(), union.as_ref(), in_order.as_mut(), rows, wish) {
-        in_order.iter_mut().for_each(|draft| draft.estimate = sooner);
-        (best, union) = (in_order.take(), None);
-    }
+    let union = union.min_by(|a, b| a.rows(rows).total_cmp(&b.rows(rows))).filter(|_| !wish.in_key_order);
     // A plan that locks rows is for few of them, however small the table is now.
     let whole = whole_table(if wish.must { rows.max(LIKELY_ROWS) } else { rows });
     let is_few = |estimate: &Estimate| rows <= estimate.row_limit() as f64;
+    let has_along = wish.switches && wish.is_page() && in_order.is_some();
     let mut best = best.filter(|best| {
         let useful = best.has_terms() || (best.order_prefix > 0 && wish.limit.is_some());
-        useful && (wish.must || wish.tries || wish.may_measure || is_few(&best.estimate))
+        let switches = has_along && best.narrows() && best.order_prefix == 0 && !best.gives_order;
+        useful && (wish.must || wish.tries || wish.may_measure || switches || is_few(&best.estimate))
     });
     if wish.in_key_order && best.is_none() {
         let along = in_order.filter(|_| !wish.order.is_empty());
@@ -246,28 +264,30 @@ pub fn choose(
         };
     }
     // Where nothing leads to few rows, those that a page of a list wants may come first in its order.
-    let is_page =
-        wish.may_measure && !wish.must && !wish.first_value && !wish.order.is_empty() && wish.limit.is_some();
+    let is_page = wish.may_measure && !wish.must && wish.is_page();
     let is_unsure = is_page && rows > SMALL_TABLE && best.as_ref().is_none_or(|best| !is_few(&best.estimate));
     let tried = match best.as_ref().is_some_and(Draft::narrows) {
         _ if !is_unsure || union.is_some() => None,
         true => best.take_if(|best| best.order_prefix > 0),
-        false => in_order,
+        false => in_order.take(),
     };
     if let Some(draft) = tried {
         let mut choice = draft.finish(scope, handle, rows)?;
         (choice.access.is_measured, choice.access.is_tried) = (true, true);
         return Ok(Some(choice));
     }
+    let along = in_order.filter(|_| has_along);
+    let along = along.map(|draft| draft.finish(scope, handle, rows).map(Box::new)).transpose()?;
     let union = union.filter(|union| {
         let is_less =
             best.as_ref().is_none_or(|best| union.rows(rows) < best.estimate.rows(rows.max(LIKELY_ROWS)));
-        is_less && (wish.must || wish.tries || wish.may_measure || is_few(&union.estimate))
+        is_less && (wish.must || wish.tries || wish.may_measure || has_along || is_few(&union.estimate))
     });
     if let Some(union) = union {
         let mut choice = union.finish(scope, handle)?;
         let is_sure = is_few(&union.estimate) && !union.is_unsure(rows) || !wish.may_measure;
         choice.access.is_measured = !wish.must && !wish.tries && !is_sure;
+        choice.run_along(along, wish, rows);
         return Ok(Some(choice.of_any_size(wish.tries)));
     }
     match best {
@@ -275,29 +295,14 @@ pub fn choose(
             let is_sure = is_few(&draft.estimate) && !draft.is_unsure(rows) || !wish.may_measure;
             let mut choice = draft.finish(scope, handle, rows.max(LIKELY_ROWS))?;
             choice.access.is_measured = !wish.must && !wish.tries && !is_sure;
+            let leads_anywhere =
+                choice.order_prefix == 0 && !choice.gives_order && !choice.access.terms.unique;
+            choice.run_along(along.filter(|_| leads_anywhere), wish, rows);
             Ok(Some(choice.of_any_size(wish.tries)))
         }
         None if wish.must || rows <= SMALL_TABLE => Ok(Some(whole)),
         None => Ok(None),
     }
-}
-
-/// What it takes to find the wanted rows along their order, if that is less than to lock all that the best index leads to.
-fn sooner_in_order(
-    best: Option<&Draft<'_>>,
-    union: Option<&Union<'_>>,
-    in_order: Option<&mut Draft<'_>>,
-    rows: f64,
-    wish: &Wish<'_>,
-) -> Option<Estimate> {
-    let limit = wish.limit.filter(|_| wish.must && !wish.order.is_empty() && !wish.first_value)?;
-    let best = best.filter(|best| best.has_terms() && !best.gives_order && !best.unique)?;
-    let along = in_order?;
-    let rows = rows.max(LIKELY_ROWS);
-    let found = union.map_or(f64::MAX, |union| union.rows(rows)).min(best.estimate.rows(rows)).max(1.0);
-    // Those that are wanted lie anywhere.
-    let visited = limit as f64 * along.estimate.rows(rows) / found;
-    (visited < found).then_some(Estimate { factor: visited, power: 0.0 })
 }
 
 fn whole_table(rows: f64) -> Choice {
@@ -634,7 +639,7 @@ impl<'c> Draft<'c> {
         };
         let (first_value, gives_order) = (self.not_null, self.gives_order);
         let (order_prefix, estimate) = (self.order_prefix, self.estimate.rows(rows));
-        Ok(Choice { access, served, first_value, gives_order, order_prefix, estimate })
+        Ok(Choice { access, served, first_value, gives_order, order_prefix, estimate, along: None })
     }
 
     fn terms(&self, scope: &Scope, handle: &TableHandle) -> Result<KeyTerms, Refusal> {

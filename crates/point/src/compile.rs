@@ -137,7 +137,10 @@ fn compile_plain(
         },
     };
     for choice in ordered.steps.iter().filter_map(|step| step.choice.as_ref()) {
-        choice.access.for_each_program(&mut |program| scope.note_used(program));
+        let ways = std::iter::once(choice).chain(choice.along.as_deref());
+        for way in ways {
+            way.access.for_each_program(&mut |program| scope.note_used(program));
+        }
     }
     let leads = alone || ordered.is_wanted_order;
     let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| leads);
@@ -181,7 +184,11 @@ fn compile_plain(
             columns.dedup();
             access.read_only(&columns);
         } else if level.lock.is_none() {
-            access.read_only(&scope.columns_used(level.position));
+            let columns = scope.columns_used(level.position);
+            access.read_only(&columns);
+            if let Some(along) = &mut level.along {
+                along.access.read_only(&columns);
+            }
         }
     }
     if asked.order_known && output.aggregation.is_none() {
@@ -308,6 +315,8 @@ struct Asked {
     first_value: bool,
     /// Of a single table.
     alone: bool,
+    /// Its rows are seen by a run as they are found.
+    switches: bool,
     may_measure: bool,
     must: bool,
     in_key_order: bool,
@@ -325,6 +334,7 @@ impl Asked {
             distinct_limit: None,
             first_value: false,
             alone,
+            switches: is_only && !query.assigns && !scope.gives_ids(),
             may_measure: is_only && nesting != Nesting::Subquery,
             must: query.locks || query.assigns,
             in_key_order: query.assigns,
@@ -379,12 +389,13 @@ impl Asked {
     }
 
     fn wish(&self) -> Wish<'_> {
-        let Self { may_measure, must, in_key_order, tries, .. } = *self;
+        let Self { may_measure, must, in_key_order, tries, switches, .. } = *self;
         if !self.alone || !self.order_known {
             return Wish { may_measure, must, in_key_order, tries, ..Wish::default() };
         }
         let (order, limit, first_value) = (&*self.order, self.limit, self.first_value);
-        Wish { order, limit, first_value, may_measure, must, in_key_order, tries, only_in_order: false }
+        let only_in_order = false;
+        Wish { order, limit, first_value, may_measure, must, in_key_order, tries, only_in_order, switches }
     }
 
     /// How the rows of the first table are put in order before they are joined; nothing if that does not help.

@@ -52,8 +52,8 @@ struct Printer<'m> {
 
 impl Printer<'_> {
     fn target(&self, target: &super::write::Target) -> Step {
-        let found = access_step(&target.table, &target.table.def.name, &target.access, true);
-        filtered(found, target.residual.is_some())
+        let found = access_step(&target.table, &target.table.def.name, &target.way.access, true);
+        filtered(found, target.way.residual.is_some())
     }
 
     fn select(&self, select: &Select) -> Step {
@@ -107,6 +107,13 @@ impl Printer<'_> {
             Source::Table { table, access } => access_step(table, &table.def.name, access, is_first),
             Source::Subquery(plan) => self.subplan(plan),
         };
+        if let (Source::Table { table, .. }, Some(along)) = (&level.source, &level.along)
+            && let Some(index) = along.access.index
+        {
+            let key = &table.indexes()[index].def.name;
+            step.what.push_str(&format!(", or along {key} where that is sooner"));
+            step.access.iter_mut().for_each(|access| access.possible_keys.push(key.clone()));
+        }
         let measured = self.measured;
         step.actual = measured.map(|measured| measured.of_level(level).unwrap_or_default());
         let is_filtered = level.residual.is_some() || level.on.is_some();

@@ -16,7 +16,7 @@ use super::compile::{Answer, compile_given, compile_recursion, compile_subplan, 
 use super::known::{Known, Referenced};
 use super::locks::row_lock;
 use super::scope::Scope;
-use super::select::{Level, Source};
+use super::select::{Along, LastCount, Level, Source};
 use super::subplan::SubPlan;
 use super::{NotPoint, Refusal, Table};
 
@@ -455,11 +455,19 @@ impl Joins {
         let mut open: Vec<usize> = (0..self.conjuncts.len()).collect();
         let mut bound = 0;
         let mut levels = Vec::with_capacity(steps.len());
-        for Step { position, choice } in steps {
+        let is_only = steps.len() == 1;
+        for Step { position, mut choice } in steps {
             bound |= 1 << position;
             let (here, later): (Vec<_>, Vec<_>) =
                 open.into_iter().partition(|&at| scope.uses_only(&self.conjuncts[at], bound));
             open = later;
+            let along = choice.as_mut().and_then(|choice| choice.along.take()).filter(|_| is_only);
+            let along = along.map(|along| {
+                let open = here.iter().filter(|at| !along.served.contains(at));
+                let residual = compile_all(open.map(|at| self.conjuncts[*at].clone()).collect())?;
+                Ok::<_, Refusal>(Box::new(Along { access: along.access, residual }))
+            });
+            let along = along.transpose()?;
             let is_served = |at: &usize| choice.as_ref().is_some_and(|choice| choice.served.contains(at));
             let on = self.on[position].as_ref();
             let is_open = |at: &usize| on.is_some() || !is_served(at);
@@ -481,7 +489,8 @@ impl Joins {
                 }
             };
             let (lock, only) = (table.lock, table.only.clone());
-            levels.push(Level { source, position, on, outer, residual, lock, only });
+            let visited = LastCount::default();
+            levels.push(Level { source, position, on, outer, residual, lock, only, along, visited });
         }
         // Without any table.
         if !open.is_empty() {

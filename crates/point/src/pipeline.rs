@@ -28,6 +28,8 @@ pub struct Pipeline<'t> {
     /// Rows of OFFSET still to be left out, and of LIMIT still to be sent.
     skip: u64,
     left: u64,
+    /// Rows come in the order of so many of its terms.
+    presorted: usize,
     /// Rows beyond LIMIT are counted.
     counts_all: bool,
     /// Rows that LIMIT left out, if they are counted.
@@ -72,6 +74,7 @@ impl<'t> Pipeline<'t> {
             sink,
             skip: count(select.offset.as_ref(), params, ctx)?.unwrap_or(0),
             left: count(select.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX),
+            presorted: select.output.presorted,
             counts_all: select.counts_all,
             beyond: 0,
             first_only: select.first_only,
@@ -110,7 +113,7 @@ impl<'t> Pipeline<'t> {
         match !self.counts_all
             && output.aggregation.is_none()
             && output.windows.is_none()
-            && output.presorted == output.order.len()
+            && self.presorted == output.order.len()
         {
             true => self.wanted(),
             false => self.most(),
@@ -217,7 +220,7 @@ impl<'t> Pipeline<'t> {
             }
             self.hold(size_of::<Vec<Value>>() + values.iter().map(bytes_of).sum::<usize>());
             self.kept.push(values.iter().cloned().map(Datum::into_owned).collect());
-            let is_enough = output.presorted == output.order.len() && self.kept.len() as u64 >= self.wanted();
+            let is_enough = self.presorted == output.order.len() && self.kept.len() as u64 >= self.wanted();
             let is_enough = is_enough && !self.counts_all;
             return Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }
@@ -226,7 +229,7 @@ impl<'t> Pipeline<'t> {
 
     /// Whether this row, and so all after it, come behind as many as are wanted: rows come in the order of the first terms.
     fn has_enough_before(&self, values: &[Datum<'_>]) -> bool {
-        let presorted = &self.output.order[..self.output.presorted];
+        let presorted = &self.output.order[..self.presorted];
         if self.counts_all || presorted.is_empty() || (self.kept.len() as u64) < self.wanted() {
             return false;
         }
@@ -237,8 +240,20 @@ impl<'t> Pipeline<'t> {
     }
 
     /// How many rows are wanted, those left out included.
-    fn wanted(&self) -> u64 {
+    pub fn wanted(&self) -> u64 {
         self.skip.saturating_add(self.left)
+    }
+
+    /// From now on rows come in the wanted order.
+    pub fn expect_in_order(&mut self) {
+        self.presorted = self.output.order.len();
+    }
+
+    /// Forgets the rows that it has kept: they come again, in another order.
+    pub fn begin_anew(&mut self) {
+        self.presorted = self.output.presorted;
+        self.kept.clear();
+        self.run.bounds.let_go(std::mem::take(&mut self.held));
     }
 
     /// Whether the next row is one that OFFSET or LIMIT leaves out; it is counted then.

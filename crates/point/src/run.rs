@@ -21,9 +21,9 @@ use super::loose::visit_groups;
 use super::measure::Visit;
 use super::pipeline::Pipeline;
 use super::scope::JoinedRow;
-use super::select::{Level, Select, Source};
+use super::select::{Along, Level, Select, Source};
 use super::subplan::SubPlan;
-use super::visit::{fewest_entries, has_few, locate, visit};
+use super::visit::{PATIENCE, few_of_an_order, fewest_entries, has_at_most, has_few, locate, visit};
 use super::{LevelScratch, Outcome, PointScratch, Run, Table};
 
 /// Whether a row passes what the keys do not guarantee.
@@ -49,6 +49,74 @@ pub fn count(
         // A statement's parameters are checked before it runs.
         _ => Err(EvalError::WrongArguments("LIMIT")),
     }
+}
+
+/// How the rows of the only table are found.
+struct Way<'s> {
+    access: &'s Access,
+    found: Found,
+    /// What its keys do not guarantee.
+    residual: Option<&'s RowProgram>,
+    /// So many rows are visited at most.
+    most: u64,
+}
+
+/// Visits the rows of the only table. Continues if those that may be visited were not enough.
+fn visit_single(
+    level: &Level,
+    table: &Table,
+    way: &Way<'_>,
+    txn: &mut Txn,
+    scratch: &mut LevelScratch,
+    pipeline: &mut Pipeline<'_>,
+) -> Result<ControlFlow<()>, SqlError> {
+    let LevelScratch { keys, read, .. } = scratch;
+    let Run { params, ctx, bounds, measurements, .. } = pipeline.run;
+    let mut seen = Visit::begin(measurements);
+    let mut failure = None;
+    let mut lock = level.lock.map(LockHow::all);
+    // A residual may pass few rows of many.
+    let is_limited = way.most < u64::MAX;
+    let counts = is_limited || level.lock.is_some() && way.residual.is_some();
+    let likely = match (counts, level.visited.get()) {
+        (false, _) => pipeline.most(),
+        (true, Some(last)) => last,
+        (true, None) => way.most,
+    };
+    let mut visited = 0;
+    let mut flow = ControlFlow::Break(());
+    visit(table, way.access, way.found, lock.as_mut(), likely, txn, keys, read, bounds, &mut |id, row| {
+        if !level.reads(id) {
+            return RowVerdict::Unwanted;
+        }
+        if visited == way.most {
+            flow = ControlFlow::Continue(());
+            return RowVerdict::Last;
+        }
+        visited += 1;
+        seen.row();
+        let is_wanted = pipeline.visit().and_then(|()| Ok(passes(way.residual, &row, params, ctx)?));
+        let outcome = match is_wanted {
+            Ok(false) => return RowVerdict::Unwanted,
+            Ok(true) => {
+                seen.joined();
+                seen.aside(|| pipeline.take(&row))
+            }
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(flow) => flow.into(),
+            Err(error) => {
+                failure = Some(error);
+                RowVerdict::Last
+            }
+        }
+    })?;
+    seen.end(level);
+    if counts {
+        level.visited.set(visited);
+    }
+    failure.map_or(Ok(flow), Err)
 }
 
 impl Select {
@@ -149,7 +217,8 @@ impl Select {
     /// Whether its tables have so many rows now that another path is better.
     pub(super) fn is_too_much(&self, run: Run<'_>, scratch: &mut PointScratch) -> EvalResult<bool> {
         let is_tried = self.repeatable && (self.is_tried || self.tries_in_order());
-        let asks = self.has_outgrown() || self.is_measured_now();
+        let chooses = matches!(&*self.levels, [Level { along: Some(_), .. }]);
+        let asks = !chooses && (self.has_outgrown() || self.is_measured_now());
         Ok(asks && !is_tried && !self.is_narrow(run.params, run.ctx, scratch)?)
     }
 
@@ -218,12 +287,12 @@ impl Select {
         scratch: &mut LevelScratch,
         pipeline: &mut Pipeline<'_>,
     ) -> Result<(), SqlError> {
-        let LevelScratch { keys, read, .. } = scratch;
-        let Run { params, ctx, bounds, measurements, .. } = pipeline.run;
-        let mut seen = Visit::begin(measurements);
+        let Run { params, ctx, measurements, .. } = pipeline.run;
         let nothing = JoinedRow::new(&self.slots);
-        let found = locate(table, access, &nothing, params, ctx, keys)?;
+        let mut found = locate(table, access, &nothing, params, ctx, &mut scratch.keys)?;
+        let LevelScratch { keys, read, .. } = scratch;
         if let (Some(loose), Some(index)) = (access.loose, access.index) {
+            let mut seen = Visit::begin(measurements);
             for range in if found == Found::Ranges { keys.ranges() } else { &[] } {
                 let index = &table.indexes()[index];
                 if visit_groups(loose, table, index, range, txn, read, pipeline, &mut seen)?.is_break() {
@@ -233,35 +302,27 @@ impl Select {
             seen.end(level);
             return Ok(());
         }
-        let mut failure = None;
-        let mut lock = level.lock.map(LockHow::all);
-        // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
-        let most = if level.lock.is_some() && level.residual.is_some() { u64::MAX } else { pipeline.most() };
-        visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, row| {
-            if !level.reads(id) {
-                return RowVerdict::Unwanted;
-            }
-            seen.row();
-            let is_wanted =
-                pipeline.visit().and_then(|()| Ok(passes(level.residual.as_ref(), &row, params, ctx)?));
-            let outcome = match is_wanted {
-                Ok(false) => return RowVerdict::Unwanted,
-                Ok(true) => {
-                    seen.joined();
-                    seen.aside(|| pipeline.take(&row))
+        if let Some(along) = &level.along {
+            let few = few_of_an_order(pipeline.wanted(), table, level.lock.is_some());
+            if !has_at_most(few, table, access, found, keys, read) {
+                pipeline.expect_in_order();
+                let Along { access: way, residual } = &**along;
+                let along = locate(table, way, &nothing, params, ctx, keys)?;
+                let most = few.saturating_mul(PATIENCE);
+                let way = Way { access: way, found: along, residual: residual.as_ref(), most };
+                if visit_single(level, table, &way, txn, scratch, pipeline)?.is_break() {
+                    return Ok(());
                 }
-                Err(error) => Err(error),
-            };
-            match outcome {
-                Ok(flow) => flow.into(),
-                Err(error) => {
-                    failure = Some(error);
-                    RowVerdict::Last
+                pipeline.begin_anew();
+                let LevelScratch { keys, read, .. } = scratch;
+                found = locate(table, access, &nothing, params, ctx, keys)?;
+                if !has_few(table, access, found, keys, read) {
+                    pipeline.run.bounds.decline()?;
                 }
             }
-        })?;
-        seen.end(level);
-        failure.map_or(Ok(()), Err)
+        }
+        let way = Way { access, found, residual: level.residual.as_ref(), most: u64::MAX };
+        visit_single(level, table, &way, txn, scratch, pipeline).map(drop)
     }
 
     /// Visits the rows of the tables from `depth` on, for one row of each table before.

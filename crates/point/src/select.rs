@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use avocet_base::RowId;
-use avocet_engine::RowLock;
+use avocet_engine::{RowLock, TableHandle};
 use avocet_types::Collation;
 use avocet_types::expr::RowProgram;
 
@@ -98,6 +98,40 @@ pub struct Level {
     pub lock: Option<RowLock>,
     /// If given, only these rows are read.
     pub only: Option<Arc<HashSet<RowId>>>,
+    /// If the source leads to many rows, the first ones in the wanted order are looked for along that.
+    pub along: Option<Box<Along>>,
+    /// How many rows were visited.
+    pub visited: LastCount,
+}
+
+/// A way along the order that is wanted.
+#[derive(Debug)]
+pub struct Along {
+    pub access: Access,
+    pub residual: Option<RowProgram>,
+}
+
+/// What was counted in the last run, as far as there was one: what the next one is taken to come to.
+#[derive(Debug)]
+pub struct LastCount(AtomicU64);
+
+impl Default for LastCount {
+    fn default() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl LastCount {
+    pub fn get(&self) -> Option<u64> {
+        Some(self.0.load(Relaxed)).filter(|count| *count < u64::MAX)
+    }
+
+    pub fn set(&self, count: u64) {
+        // Plans are shared: what is the same already is not written.
+        if self.0.load(Relaxed) != count {
+            self.0.store(count, Relaxed);
+        }
+    }
 }
 
 impl Level {
@@ -168,7 +202,9 @@ impl Select {
     pub fn describe(&self) -> String {
         let level = |level: &Level| {
             let source = match &level.source {
-                Source::Table { table, access } => access.describe(table),
+                Source::Table { table, access } => {
+                    describe_ways(table, access, level.along.as_ref().map(|along| &along.access))
+                }
                 Source::Subquery(plan) => describe_subplan(plan),
             };
             if level.outer { format!("left join {source}") } else { source }
@@ -179,6 +215,15 @@ impl Select {
             (false, true) => format!("{}, if it is soon done", levels.join(", then ")),
             (false, false) => levels.join(", then "),
         }
+    }
+}
+
+/// How rows are found, and the way along an order that there may be beside.
+pub fn describe_ways(table: &TableHandle, access: &Access, along: Option<&Access>) -> String {
+    let way = access.describe(table);
+    match along {
+        Some(along) => format!("{way}, or {} if that is sooner", along.describe_index(table)),
+        None => way,
     }
 }
 

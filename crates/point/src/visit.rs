@@ -29,6 +29,19 @@ fn few_entries(table: &Table) -> u64 {
     (table.row_count() / ROWS_PER_LOOKUP).clamp(LEAST_ENTRIES, MOST_ENTRIES)
 }
 
+/// To so many rows that are not locked no other way is looked for.
+const LEAST_FEW: u64 = 64;
+
+/// A way along a wanted order is left when it has come to so many times the rows that it was taken to visit at most.
+pub const PATIENCE: u64 = 4;
+
+/// If conditions lead to more rows than this, the first `wanted` in some order are met sooner along that: of `found` rows that
+/// lie anywhere these are among `wanted · rows / found`.
+pub fn few_of_an_order(wanted: u64, table: &Table, locks: bool) -> u64 {
+    let few = (wanted as f64 * table.row_count() as f64).sqrt() as u64;
+    if locks { few } else { few.max(LEAST_FEW) }
+}
+
 /// Memory for so many rows of a union is kept for the next statement.
 const MOST_KEPT: usize = 4_000;
 
@@ -60,14 +73,26 @@ pub fn locate<'a, R: RowSource<'a>>(
 
 /// Whether what was located is few values of a unique key, or few entries of an index.
 pub fn has_few(table: &Table, access: &Access, found: Found, keys: &Keys, read: &mut ReadScratch) -> bool {
+    has_at_most(few_entries(table), table, access, found, keys, read)
+}
+
+/// Whether what was located is so many of them at most (along each of several indexes).
+pub fn has_at_most(
+    most: u64,
+    table: &Table,
+    access: &Access,
+    found: Found,
+    keys: &Keys,
+    read: &mut ReadScratch,
+) -> bool {
     if !access.union.is_empty() {
         let mut parts = access.union.iter().zip(&keys.parts);
-        return parts.all(|(part, (found, keys))| has_few(table, part, *found, keys, read));
+        return parts.all(|(part, (found, keys))| has_at_most(most, table, part, *found, keys, read));
     }
     if found != Found::Ranges {
         return true;
     }
-    let (ranges, most) = (keys.ranges(), few_entries(table));
+    let ranges = keys.ranges();
     let span = keys.span().filter(|_| access.spans);
     if span.is_some_and(|span| span.saturating_mul(ranges.len() as u64) <= most) {
         return true;

@@ -16,13 +16,14 @@ use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram};
 use avocet_types::{Collation, Datum, RowRef, SqlType, TableDef, Value};
 
 use super::assign::Assignments;
-use super::choose::{Access, Wish, choose};
+use super::choose::{Access, Choice, Wish, choose};
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::keys::{Found, Keys};
 use super::modify::compile_modify;
 use super::run::{count, passes};
 use super::scope::{JoinedRow, Scope};
-use super::visit::{locate, visit};
+use super::select::{LastCount, describe_ways};
+use super::visit::{PATIENCE, few_of_an_order, has_at_most, locate, visit};
 use super::{
     Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
     recycle_changes,
@@ -32,15 +33,25 @@ use super::{
 #[derive(Debug)]
 pub struct Target {
     pub(super) table: Table,
+    pub(super) way: Way,
+    /// If that leads to many rows, the first ones in the wanted order are looked for along it.
+    along: Option<Box<Way>>,
+    limit: Option<RowProgram>,
+    /// Conditions or sort keys use user variables that the statement assigns to.
+    assigns: bool,
+    /// How many rows were visited where not all of them were wanted.
+    visited: LastCount,
+}
+
+/// How the rows are found.
+#[derive(Debug)]
+pub struct Way {
     pub(super) access: Access,
     pub(super) residual: Option<RowProgram>,
-    limit: Option<RowProgram>,
     /// Where no index gives the order: all rows are locked, as by InnoDB, and sorted then.
     sort: Box<[(RowProgram, bool)]>,
     /// The rows come in the order of so many of these: those behind as many as are wanted are not locked.
     presorted: usize,
-    /// Conditions or sort keys use user variables that the statement assigns to.
-    assigns: bool,
 }
 
 #[derive(Debug)]
@@ -202,21 +213,21 @@ fn assigned_value(
 
 impl Update {
     pub fn describe(&self) -> String {
-        self.target.access.describe(&self.target.table)
+        self.target.describe()
     }
 
     pub fn has_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
-        self.target.access.has_keys(params, ctx)
+        self.target.way.access.has_keys(params, ctx)
     }
 }
 
 impl Delete {
     pub fn describe(&self) -> String {
-        self.target.access.describe(&self.target.table)
+        self.target.describe()
     }
 
     pub fn has_keys(&self, params: &[Datum<'_>], ctx: &EvalContext) -> bool {
-        self.target.access.has_keys(params, ctx)
+        self.target.way.access.has_keys(params, ctx)
     }
 }
 
@@ -251,26 +262,37 @@ impl Target {
         };
         let assigns = conjuncts.iter().chain(keys.iter().map(|(key, _)| key)).any(Expr::uses_assigned);
         let limited = limit.as_ref().map(|_| 1);
-        let wish =
-            Wish { order: &order, limit: limited, must: true, in_key_order: assigns, ..Wish::default() };
+        let (must, switches, order) = (true, !assigns, &*order);
+        let wish = Wish { order, limit: limited, must, switches, in_key_order: assigns, ..Wish::default() };
         let choice = choose(scope, 0, 0, &conjuncts, &wish)?;
-        let choice = choice.ok_or_else(|| NotPoint::because("no index leads to few rows"))?;
-        // Without a LIMIT the order only matters to duplicates of keys on the way.
-        let is_sorted = !order.is_empty() && choice.gives_order;
-        let keys = keys.iter().filter(|_| !is_sorted);
-        let sort = keys.map(|(key, descending)| Ok::<_, Refusal>((scope.compile(key)?, *descending)));
-        let sort = sort.collect::<Result<_, _>>()?;
-        let open = (0..conjuncts.len()).filter(|at| !choice.served.contains(at));
-        let residual = conjunction(open.map(|at| conjuncts[at].clone()).collect());
+        let mut choice = choice.ok_or_else(|| NotPoint::because("no index leads to few rows"))?;
+        let along = choice.along.take();
+        let way = |choice: Choice| {
+            // Without a LIMIT the order only matters to duplicates of keys on the way.
+            let is_sorted = !order.is_empty() && choice.gives_order;
+            let keys = keys.iter().filter(|_| !is_sorted);
+            let sort = keys.map(|(key, descending)| Ok::<_, Refusal>((scope.compile(key)?, *descending)));
+            let open = (0..conjuncts.len()).filter(|at| !choice.served.contains(at));
+            let residual = conjunction(open.map(|at| conjuncts[at].clone()).collect());
+            Ok::<_, Refusal>(Way {
+                sort: sort.collect::<Result<_, _>>()?,
+                residual: residual.map(|test| scope.compile(&test)).transpose()?,
+                presorted: if is_sorted || order.is_empty() { 0 } else { choice.order_prefix },
+                access: choice.access,
+            })
+        };
         Ok(Self {
             table: Table(scope.tables[0].stored().expect("the statement's table").clone()),
-            access: choice.access,
-            residual: residual.map(|test| scope.compile(&test)).transpose()?,
+            way: way(choice)?,
+            along: along.map(|along| way(*along).map(Box::new)).transpose()?,
             limit: limit.map(|limit| scope.compile(&limit)).transpose()?,
-            presorted: if is_sorted || order.is_empty() { 0 } else { choice.order_prefix },
-            sort,
             assigns,
+            visited: LastCount::default(),
         })
+    }
+
+    fn describe(&self) -> String {
+        describe_ways(&self.table, &self.way.access, self.along.as_ref().map(|along| &along.access))
     }
 
     pub fn is_limited(&self) -> bool {
@@ -287,7 +309,7 @@ impl Target {
         match count(self.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX) {
             0 => Ok((Found::Nothing, 0)),
             limit => {
-                let found = locate(&self.table, &self.access, &JoinedRow::new(&[]), params, ctx, keys)?;
+                let found = locate(&self.table, &self.way.access, &JoinedRow::new(&[]), params, ctx, keys)?;
                 Ok((found, limit))
             }
         }
@@ -303,11 +325,11 @@ impl Target {
         change: &mut dyn FnMut(RowRef<'_>, &mut RowChange<'_>) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         let LevelScratch { keys, read, .. } = scratch;
-        let index = self.access.index.expect("one row is found by a unique index");
+        let index = self.way.access.index.expect("one row is found by a unique index");
         let index = &self.table.indexes()[index];
         let mut outcome = Ok(());
         txn.modify_unique(&self.table, index, keys.key(), read, &mut |row, to| {
-            outcome = match passes(self.residual.as_ref(), &row, params, ctx) {
+            outcome = match passes(self.way.residual.as_ref(), &row, params, ctx) {
                 Ok(true) => change(row, to),
                 Ok(false) => {
                     to.leave();
@@ -322,22 +344,52 @@ impl Target {
     /// Locks the rows. An UPDATE has them copied, and does not wait for a row that others hold if it does not match.
     fn find(
         &self,
-        (found, mut left): (Found, u64),
+        (found, limit): (Found, u64),
+        is_update: bool,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut LevelScratch,
+    ) -> Result<(), SqlError> {
+        let Run { params, ctx, .. } = run;
+        if let Some(along) = &self.along {
+            let few = few_of_an_order(limit, &self.table, true);
+            let LevelScratch { keys, read, .. } = scratch;
+            if !has_at_most(few, &self.table, &self.way.access, found, keys, read) {
+                let row = JoinedRow::new(&[]);
+                let found = locate(&self.table, &along.access, &row, params, ctx, keys)?;
+                let most = few.saturating_mul(PATIENCE);
+                if self.find_by(along, found, limit, most, is_update, txn, run, scratch)? {
+                    return Ok(());
+                }
+                let found = locate(&self.table, &self.way.access, &row, params, ctx, &mut scratch.keys)?;
+                return self
+                    .find_by(&self.way, found, limit, u64::MAX, is_update, txn, run, scratch)
+                    .map(drop);
+            }
+        }
+        self.find_by(&self.way, found, limit, u64::MAX, is_update, txn, run, scratch).map(drop)
+    }
+
+    /// Locks the rows that are found in one way; false if the `most` that it may visit were not enough.
+    #[expect(clippy::too_many_arguments, reason = "where the rows are, how many, and what sees them")]
+    fn find_by(
+        &self,
+        way: &Way,
+        found: Found,
+        limit: u64,
+        most: u64,
         is_update: bool,
         txn: &mut Txn,
         Run { params, ctx, bounds, .. }: Run<'_>,
         scratch: &mut LevelScratch,
-    ) -> Result<(), SqlError> {
+    ) -> Result<bool, SqlError> {
         let LevelScratch { keys, read, found: rows, .. } = scratch;
         rows.clear(bounds);
-        let limit = left;
-        if !self.sort.is_empty() {
-            left = u64::MAX;
-        }
+        let mut left = if way.sort.is_empty() { limit } else { u64::MAX };
         let mut failure = None;
         // What the last of the wanted rows has in the terms by which rows come in order.
         let mut last: Option<Vec<Value>> = None;
-        let presorted = &self.sort[..self.presorted];
+        let presorted = &way.sort[..way.presorted];
         let terms_of = |row: &RowRef<'_>| {
             let terms = presorted.iter().map(|(key, _)| key.eval(row, params, ctx).map(Datum::into_owned));
             terms.collect::<Result<Vec<Value>, _>>()
@@ -350,30 +402,40 @@ impl Target {
         };
         // What cannot be told is told once the row is locked.
         let mut is_wanted =
-            |row: RowRef<'_>| passes(self.residual.as_ref(), &row, params, ctx).unwrap_or(true);
+            |row: RowRef<'_>| passes(way.residual.as_ref(), &row, params, ctx).unwrap_or(true);
         let first_look: Option<&mut dyn FnMut(RowRef<'_>) -> bool> =
-            match is_update && !self.assigns && self.access.is_scan(&self.table) {
+            match is_update && !self.assigns && way.access.is_scan(&self.table) {
                 true => Some(&mut is_wanted),
                 false => None,
             };
-        let most = if self.residual.is_some() { u64::MAX } else { left };
+        let likely = match (way.residual.is_some(), self.visited.get()) {
+            (false, _) => left,
+            (true, Some(last)) => last,
+            (true, None) => most,
+        };
+        let (mut visited, mut is_enough) = (0, true);
         visit(
             &self.table,
-            &self.access,
+            &way.access,
             found,
             Some(&mut LockHow { lock: RowLock::FOR_UPDATE, first_look }),
-            most,
+            likely,
             txn,
             keys,
             read,
             bounds,
             &mut |id, row| {
+                if visited == most {
+                    is_enough = false;
+                    return RowVerdict::Last;
+                }
+                visited += 1;
                 let is_wanted =
-                    bounds.row().and_then(|()| Ok(passes(self.residual.as_ref(), &row, params, ctx)?));
+                    bounds.row().and_then(|()| Ok(passes(way.residual.as_ref(), &row, params, ctx)?));
                 match is_wanted {
                     Ok(false) => return RowVerdict::Unwanted,
                     Ok(true) => {
-                        match is_update || !self.sort.is_empty() {
+                        match is_update || !way.sort.is_empty() {
                             true => rows.push(id, &row, bounds),
                             false => rows.push_id(id, bounds),
                         }
@@ -399,37 +461,42 @@ impl Target {
                 if left == 0 { RowVerdict::Last } else { RowVerdict::Wanted }
             },
         )?;
+        if way.residual.is_some() {
+            self.visited.set(visited);
+        }
         failure.map_or(Ok(()), Err)?;
-        if !self.sort.is_empty() {
-            self.put_in_order(rows, usize::try_from(limit).unwrap_or(usize::MAX), params, ctx)?;
+        if !way.sort.is_empty() {
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            put_in_order(&way.sort, &self.table, rows, limit, params, ctx)?;
         }
-        Ok(())
+        Ok(is_enough)
     }
+}
 
-    /// Sorts the rows, and leaves out all but the first ones.
-    fn put_in_order(
-        &self,
-        rows: &mut FoundRows,
-        limit: usize,
-        params: &[Datum<'_>],
-        ctx: &EvalContext,
-    ) -> Result<(), SqlError> {
-        let mut keyed: Vec<(Vec<Value>, usize)> = Vec::with_capacity(rows.len());
-        for n in 0..rows.len() {
-            let (_, row) = rows.get(n, &self.table.layout);
-            let keys = self.sort.iter().map(|(key, _)| key.eval(&row, params, ctx).map(Datum::into_owned));
-            keyed.push((keys.collect::<Result<_, _>>()?, n));
-        }
-        keyed.sort_by(|(a, _), (b, _)| {
-            let orders = self.sort.iter().zip(a.iter().zip(b)).map(|((key, descending), (a, b))| {
-                let order = sort_order(a, b, key.ty().order().unwrap_or(Collation::BINARY));
-                if *descending { order.reverse() } else { order }
-            });
-            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-        });
-        rows.arrange(keyed.into_iter().take(limit).map(|(_, n)| n));
-        Ok(())
+/// Sorts the rows, and leaves out all but the first ones.
+fn put_in_order(
+    sort: &[(RowProgram, bool)],
+    table: &Table,
+    rows: &mut FoundRows,
+    limit: usize,
+    params: &[Datum<'_>],
+    ctx: &EvalContext,
+) -> Result<(), SqlError> {
+    let mut keyed: Vec<(Vec<Value>, usize)> = Vec::with_capacity(rows.len());
+    for n in 0..rows.len() {
+        let (_, row) = rows.get(n, &table.layout);
+        let keys = sort.iter().map(|(key, _)| key.eval(&row, params, ctx).map(Datum::into_owned));
+        keyed.push((keys.collect::<Result<_, _>>()?, n));
     }
+    keyed.sort_by(|(a, _), (b, _)| {
+        let orders = sort.iter().zip(a.iter().zip(b)).map(|((key, descending), (a, b))| {
+            let order = sort_order(a, b, key.ty().order().unwrap_or(Collation::BINARY));
+            if *descending { order.reverse() } else { order }
+        });
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    });
+    rows.arrange(keyed.into_iter().take(limit).map(|(_, n)| n));
+    Ok(())
 }
 
 impl Update {

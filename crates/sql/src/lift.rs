@@ -176,6 +176,9 @@ impl Lifter<'_> {
             ExprKind::Function { name, args } if name.eq_ignore_ascii_case("concat") => {
                 args.iter_mut().for_each(|arg| self.text(arg));
             }
+            ExprKind::Function { name, args } if is_of_text(name) => {
+                args.iter_mut().take(1).for_each(|arg| self.text(arg));
+            }
             // A number of other types gives the result its fraction.
             ExprKind::DateArithmetic { expr, amount, .. } => {
                 self.text(expr);
@@ -244,6 +247,24 @@ fn is_literal(expr: &Expr) -> bool {
     )
 }
 
+/// Whether a function makes a value of its first argument, a text, of which no more than that matters.
+fn is_of_text(name: &str) -> bool {
+    const OF_TEXT: [&str; 11] = [
+        "upper",
+        "ucase",
+        "lower",
+        "lcase",
+        "unhex",
+        "uuid_to_bin",
+        "md5",
+        "sha1",
+        "sha2",
+        "inet_aton",
+        "inet6_aton",
+    ];
+    OF_TEXT.iter().any(|of| name.eq_ignore_ascii_case(of))
+}
+
 /// Whether an expression has no columns, as far as can be seen at once.
 fn is_constant(expr: &Expr) -> bool {
     match &expr.kind {
@@ -300,6 +321,10 @@ mod tests {
     #[test]
     fn only_literals_that_decide_nothing_are_lifted() {
         for (source, expected) in [
+            (
+                "SELECT a FROM t WHERE a = LOWER('X') AND b = UUID_TO_BIN('y', 1) AND SHA2(c, 256) = SHA2('z', 256) AND LEFT('u', 1) = d",
+                "SELECT a FROM t WHERE a = LOWER(?) AND b = UUID_TO_BIN(?, 1) AND SHA2(c, 256) = SHA2(?, 256) AND LEFT('u', 1) = d",
+            ),
             (
                 "SELECT a, 1, a + 1 FROM t JOIN u ON t.a = u.a AND u.b > 5 WHERE (a = 1 OR b <> 'x') AND c IN (1, -2.5)",
                 "SELECT a, 1, a + 1 FROM t JOIN u ON t.a = u.a AND u.b > ? WHERE (a = ? OR b <> ?) AND c IN (?, -?)",

@@ -32,6 +32,8 @@ const WHERES: &[(&str, i32)] = &[
     // The wanted rows are met sooner along the order than among all that match.
     ("st IN (1, 3) ORDER BY id LIMIT 1", 1),
     ("st IN (1, 3) ORDER BY dt LIMIT 1", 2),
+    ("st = 2 ORDER BY dt LIMIT 1", 5),
+    ("st = 2 AND v = 0 ORDER BY dt DESC LIMIT 2", 6),
     // What is not equal to something.
     ("f <> 0", 20),
     ("f != 0", 20),
