@@ -486,10 +486,10 @@ fn work_table_of(cte: CteId) -> String {
 
 fn limited(plan: LogicalPlan, range: Option<RowRange>) -> Result<LogicalPlan, SqlError> {
     let Some(range) = range else { return Ok(plan) };
-    // DataFusion counts in i64; more is as good as no limit, which is how clients write it.
-    let most = i64::MAX as u64;
+    // DataFusion counts in i64. A limit beyond that, which is how clients write none, stays one: without it, nothing would hold the
+    // order of a derived table whose rows are aggregated.
+    let most = i64::MAX as u64 - 1;
     let skip = range.skip.min(most);
-    let fetch = Some(range.fetch).filter(|fetch| *fetch < most - skip);
-    let (skip, fetch) = (skip as usize, fetch.map(|fetch| fetch as usize));
+    let (skip, fetch) = (skip as usize, Some(range.fetch.min(most - skip) as usize));
     df_result(LogicalPlanBuilder::from(plan).limit(skip, fetch).and_then(|b| b.build()))
 }

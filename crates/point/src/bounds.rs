@@ -147,11 +147,11 @@ impl<'b> Bounds<'b> {
     }
 
     fn too_much(&self) -> SqlError {
+        let (held, most) = (self.held.load(Relaxed), self.memory_limit);
+        let now = self.memory.in_use();
         ErrorCode::OUT_OF_RESOURCES.because(format!(
-            "Query exceeded its memory limit: {} of {} bytes, {:?}",
-            self.held.load(Relaxed),
-            self.memory_limit,
-            self.memory.in_use()
+            "Query exceeded its memory limit: it has {held} of {most} bytes at most, and all queries have {} of the server's {}",
+            now.queries, now.limit
         ))
     }
 

@@ -125,6 +125,11 @@ impl Access {
             || !self.union.is_empty() && self.union.iter().all(|part| part.has_keys(params, ctx))
     }
 
+    /// Whether its keys lead to rows of which there may be any number.
+    pub fn leads_to_several(&self) -> bool {
+        !self.terms.unique && (self.index.is_some() || !self.union.is_empty())
+    }
+
     /// Whether the groups whose ends it reads are those that the statement names.
     pub fn has_few_groups(&self) -> bool {
         self.loose.is_some_and(|loose| loose.parts == 0 || loose.parts == self.terms.eq.len())

@@ -10,11 +10,11 @@ use avocet_engine::Catalog;
 use avocet_sql::plan::walk::for_each_expr_mut;
 use avocet_sql::plan::{self, BoundQuery, ColumnId, ColumnInfo, QueryBody, QueryExpr, SubqueryKind};
 use avocet_types::expr::{Expr, ExprKind, RowProgram};
-use avocet_types::{Collation, Datum};
+use avocet_types::{Collation, Datum, SqlType};
 
 use super::aggregate::{AggregatePlan, Aggregation};
 use super::choose::{Choice, Grouped, Wish, choose_loose};
-use super::joins::{Joins, Lead, Membership, Ordered, Step};
+use super::joins::{Joins, Lead, Membership, Ordered};
 use super::known::Known;
 use super::late::evaluated_late;
 use super::scope::{ReadAs, Scope};
@@ -126,7 +126,7 @@ fn compile_plain(
     }
     let alone = joins.is_single_table(&scope);
     let asked = Asked { tries: known.tries, ..Asked::of(query, block, &scope, alone, nesting) };
-    let ordered = match joins.is_empty() {
+    let mut ordered = match joins.is_empty() {
         true => Ordered::new(0),
         false => match loose(query, block, &scope, &joins, alone)? {
             Some(choice) if known.tries || choice.access.has_few_groups() => Ordered::of_one(choice),
@@ -136,6 +136,13 @@ fn compile_plain(
             _ => scope.without_notes(|| joins.order(&scope, &asked.wish(), asked.lead()))?,
         },
     };
+    let may_turn = !query.locks && !query.assigns && !joins.is_random() && !ordered.is_wanted_order;
+    if let Some(lead) = asked.lead_of(&ordered).filter(|_| may_turn)
+        && let Some(first) = ordered.steps[0].choice.as_mut()
+        && first.access.leads_to_several()
+    {
+        first.along = scope.without_notes(|| joins.along(&lead, &scope))?.map(Box::new);
+    }
     for choice in ordered.steps.iter().filter_map(|step| step.choice.as_ref()) {
         let ways = std::iter::once(choice).chain(choice.along.as_deref());
         for way in ways {
@@ -183,6 +190,9 @@ fn compile_plain(
             columns.sort_unstable();
             columns.dedup();
             access.read_only(&columns);
+            if let Some(along) = &mut level.along {
+                along.access.read_only(&scope.columns_used(level.position));
+            }
         } else if level.lock.is_none() {
             let columns = scope.columns_used(level.position);
             access.read_only(&columns);
@@ -398,17 +408,18 @@ impl Asked {
         Wish { order, limit, first_value, may_measure, must, in_key_order, tries, only_in_order, switches }
     }
 
+    /// The first table, if the first rows of a join are wanted in an order of it.
+    fn lead_of(&self, ordered: &Ordered) -> Option<Lead<'_>> {
+        let [first, _, ..] = &ordered.steps[..] else { return None };
+        let helps = self.order_known && first.choice.is_some();
+        let position = self.leader.filter(|leader| helps && first.position() == *leader)?;
+        Some(Lead { position, order: &self.order, limit: self.distinct_limit? })
+    }
+
     /// How the rows of the first table are put in order before they are joined; nothing if that does not help.
     fn lead_order(&self, scope: &Scope, ordered: &Ordered) -> Box<[LeadTerm]> {
-        let is_first = |step: &Step| Some(step.position()) == self.leader && step.choice.is_some();
-        let helps = self.order_known
-            && self.distinct_limit.is_some()
-            && ordered.steps.len() > 1
-            && ordered.steps.first().is_some_and(is_first);
-        let Some(table) = self.leader.filter(|_| helps).and_then(|leader| scope.tables[leader].stored())
-        else {
-            return Box::default();
-        };
+        let leader = self.lead_of(ordered).and_then(|lead| scope.tables[lead.position].stored());
+        let Some(table) = leader else { return Box::default() };
         let term = |&(column, descending): &(usize, bool)| {
             let collation = table.def.columns[column].ty.order().unwrap_or(Collation::BINARY);
             LeadTerm { column, descending, collation }
@@ -423,6 +434,11 @@ impl Asked {
         let (position, limit) = (self.leader?, limit?);
         is_join.then_some(Lead { position, order: &self.order, limit })
     }
+}
+
+/// Whether a key of groups is in its column as the expression gives it: the same type, or a year, which is kept as a number.
+fn stays(key: &SqlType, column: &SqlType) -> bool {
+    key == column || matches!((key, column), (SqlType::Year, SqlType::Int { unsigned: true, .. }))
 }
 
 fn compile_output(
@@ -483,7 +499,7 @@ fn compile_output(
         .map(|aggregation| {
             let key = |key: &plan::Projected| {
                 // Evaluated once to find the group, and once more for a new one.
-                if key.expr.is_volatile() || query.columns[key.id].ty != key.expr.ty {
+                if key.expr.is_volatile() || !stays(&key.expr.ty, &query.columns[key.id].ty) {
                     return Err(NotPoint::because("GROUP BY something that is not kept as it is").into());
                 }
                 scope.compile(&key.expr)

@@ -5,6 +5,9 @@
 //! `IN (SELECT …)` that is all of a conjunct of WHERE and depends on no other table is a join with the distinct rows of the
 //! subquery, so that it may come first and lead to the others.
 
+use std::collections::BTreeSet;
+
+use avocet_sql::bind::not_null_columns;
 use avocet_sql::plan::{self, BoundQuery, ColumnId, ColumnInfo, From, JoinKind, Subquery, SubqueryKind};
 use avocet_sql::ranges::{conjunction, without_not};
 use avocet_types::compare::double;
@@ -119,6 +122,7 @@ impl Joins {
         if let Some(filter) = &block.filter {
             joins.conjuncts.extend(without_not(filter.clone().fold()).into_conjuncts());
         }
+        joins.make_inner(scope);
         let is_of_rows = |test: &Expr| test.is_volatile() || !test.columns().is_empty();
         (joins.conjuncts, joins.gate) = joins.conjuncts.into_iter().partition(is_of_rows);
         for subquery in &block.subqueries {
@@ -129,6 +133,23 @@ impl Joins {
             joins.subqueries.push(compiled);
         }
         Ok(joins)
+    }
+
+    /// Left joins whose rows of NULLs no condition lets through are inner joins, which may be visited in any order.
+    fn make_inner(&mut self, scope: &Scope) {
+        let outer = self.on.iter().flatten().count();
+        for _ in 0..outer {
+            let mut not_null = BTreeSet::new();
+            self.conjuncts.iter().for_each(|test| not_null_columns(test, true, &mut not_null));
+            let tables: BTreeSet<usize> =
+                not_null.iter().filter_map(|id| scope.place(id.index())).map(|(table, _)| table).collect();
+            let is_inner = |position: &usize| {
+                let on = self.on[*position].as_ref();
+                tables.contains(position) && on.is_some_and(|on| !on.iter().any(Expr::is_volatile))
+            };
+            let Some(position) = (0..self.on.len()).find(is_inner) else { return };
+            self.conjuncts.extend(self.on[position].take().into_iter().flatten());
+        }
     }
 
     fn flatten<'q>(
@@ -421,6 +442,21 @@ impl Joins {
         Ok(Some(ordered).filter(|_| tries || (0..self.conjuncts.len()).all(|at| tested.contains(&at))))
     }
 
+    /// The way along the order that is wanted of the first table's rows, by conditions of that table alone.
+    pub fn along(&self, lead: &Lead<'_>, scope: &Scope) -> Result<Option<Choice>, Refusal> {
+        let bound = 1 << lead.position;
+        let is_own = |at: &usize| scope.uses_only(&self.conjuncts[*at], bound);
+        let own: Vec<usize> = (0..self.conjuncts.len()).filter(is_own).collect();
+        let conditions: Vec<Expr> = own.iter().map(|at| self.conjuncts[*at].clone()).collect();
+        let wish =
+            Wish { order: lead.order, limit: Some(lead.limit), only_in_order: true, ..Wish::default() };
+        let choice = choose(scope, lead.position, 0, &conditions, &wish)?;
+        Ok(choice.map(|mut choice| {
+            choice.served.iter_mut().for_each(|at| *at = own[*at]);
+            choice
+        }))
+    }
+
     /// Of the tables that are left, and subqueries that give rows, the one with the fewest rows; `first`, if given.
     fn next_table(
         &self,
@@ -455,13 +491,12 @@ impl Joins {
         let mut open: Vec<usize> = (0..self.conjuncts.len()).collect();
         let mut bound = 0;
         let mut levels = Vec::with_capacity(steps.len());
-        let is_only = steps.len() == 1;
         for Step { position, mut choice } in steps {
             bound |= 1 << position;
             let (here, later): (Vec<_>, Vec<_>) =
                 open.into_iter().partition(|&at| scope.uses_only(&self.conjuncts[at], bound));
             open = later;
-            let along = choice.as_mut().and_then(|choice| choice.along.take()).filter(|_| is_only);
+            let along = choice.as_mut().and_then(|choice| choice.along.take());
             let along = along.map(|along| {
                 let open = here.iter().filter(|at| !along.served.contains(at));
                 let residual = compile_all(open.map(|at| self.conjuncts[*at].clone()).collect())?;

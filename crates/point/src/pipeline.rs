@@ -253,6 +253,7 @@ impl<'t> Pipeline<'t> {
     pub fn begin_anew(&mut self) {
         self.presorted = self.output.presorted;
         self.kept.clear();
+        self.seen.clear();
         self.run.bounds.let_go(std::mem::take(&mut self.held));
     }
 

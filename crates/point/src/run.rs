@@ -21,7 +21,7 @@ use super::loose::visit_groups;
 use super::measure::Visit;
 use super::pipeline::Pipeline;
 use super::scope::JoinedRow;
-use super::select::{Along, Level, Select, Source};
+use super::select::{Along, LeadTerm, Level, Select, Source};
 use super::subplan::SubPlan;
 use super::visit::{PATIENCE, few_of_an_order, fewest_entries, has_at_most, has_few, locate, visit};
 use super::{LevelScratch, Outcome, PointScratch, Run, Table};
@@ -51,8 +51,9 @@ pub fn count(
     }
 }
 
-/// How the rows of the only table are found.
+/// How the rows of a table are found.
 struct Way<'s> {
+    table: &'s Table,
     access: &'s Access,
     found: Found,
     /// What its keys do not guarantee.
@@ -64,7 +65,6 @@ struct Way<'s> {
 /// Visits the rows of the only table. Continues if those that may be visited were not enough.
 fn visit_single(
     level: &Level,
-    table: &Table,
     way: &Way<'_>,
     txn: &mut Txn,
     scratch: &mut LevelScratch,
@@ -85,33 +85,44 @@ fn visit_single(
     };
     let mut visited = 0;
     let mut flow = ControlFlow::Break(());
-    visit(table, way.access, way.found, lock.as_mut(), likely, txn, keys, read, bounds, &mut |id, row| {
-        if !level.reads(id) {
-            return RowVerdict::Unwanted;
-        }
-        if visited == way.most {
-            flow = ControlFlow::Continue(());
-            return RowVerdict::Last;
-        }
-        visited += 1;
-        seen.row();
-        let is_wanted = pipeline.visit().and_then(|()| Ok(passes(way.residual, &row, params, ctx)?));
-        let outcome = match is_wanted {
-            Ok(false) => return RowVerdict::Unwanted,
-            Ok(true) => {
-                seen.joined();
-                seen.aside(|| pipeline.take(&row))
+    visit(
+        way.table,
+        way.access,
+        way.found,
+        lock.as_mut(),
+        likely,
+        txn,
+        keys,
+        read,
+        bounds,
+        &mut |id, row| {
+            if !level.reads(id) {
+                return RowVerdict::Unwanted;
             }
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(flow) => flow.into(),
-            Err(error) => {
-                failure = Some(error);
-                RowVerdict::Last
+            if visited == way.most {
+                flow = ControlFlow::Continue(());
+                return RowVerdict::Last;
             }
-        }
-    })?;
+            visited += 1;
+            seen.row();
+            let is_wanted = pipeline.visit().and_then(|()| Ok(passes(way.residual, &row, params, ctx)?));
+            let outcome = match is_wanted {
+                Ok(false) => return RowVerdict::Unwanted,
+                Ok(true) => {
+                    seen.joined();
+                    seen.aside(|| pipeline.take(&row))
+                }
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(flow) => flow.into(),
+                Err(error) => {
+                    failure = Some(error);
+                    RowVerdict::Last
+                }
+            }
+        },
+    )?;
     seen.end(level);
     if counts {
         level.visited.set(visited);
@@ -309,8 +320,8 @@ impl Select {
                 let Along { access: way, residual } = &**along;
                 let along = locate(table, way, &nothing, params, ctx, keys)?;
                 let most = few.saturating_mul(PATIENCE);
-                let way = Way { access: way, found: along, residual: residual.as_ref(), most };
-                if visit_single(level, table, &way, txn, scratch, pipeline)?.is_break() {
+                let way = Way { table, access: way, found: along, residual: residual.as_ref(), most };
+                if visit_single(level, &way, txn, scratch, pipeline)?.is_break() {
                     return Ok(());
                 }
                 pipeline.begin_anew();
@@ -321,8 +332,8 @@ impl Select {
                 }
             }
         }
-        let way = Way { access, found, residual: level.residual.as_ref(), most: u64::MAX };
-        visit_single(level, table, &way, txn, scratch, pipeline).map(drop)
+        let way = Way { table, access, found, residual: level.residual.as_ref(), most: u64::MAX };
+        visit_single(level, &way, txn, scratch, pipeline).map(drop)
     }
 
     /// Visits the rows of the tables from `depth` on, for one row of each table before.
@@ -335,22 +346,64 @@ impl Select {
         pipeline: &mut Pipeline<'_>,
     ) -> Result<ControlFlow<()>, SqlError> {
         let level = &self.levels[depth];
-        let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
-        let Run { params, ctx, bounds, measurements, .. } = pipeline.run;
-        let last = depth + 1 == self.levels.len();
+        let Run { params, ctx, bounds, .. } = pipeline.run;
         let (table, access) = match &level.source {
             Source::Table { table, access } => (table, access),
             Source::Subquery(plan) => {
+                let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
                 return self.descend_through(plan, depth, txn, row, own, rest, pipeline);
             }
         };
         if level.lock.is_some() && bounds.has_sent() {
             txn.end_deferral();
         }
+        let own = scratch.first_mut().expect("reserved for every level");
+        let mut found = locate(table, access, &row, params, ctx, &mut own.keys)?;
+        if depth == 0
+            && let Some(along) = &level.along
+        {
+            let few = few_of_an_order(pipeline.wanted(), table, false);
+            if !has_at_most(few, table, access, found, &own.keys, &mut own.read) {
+                let Along { access: way, residual } = &**along;
+                let found_along = locate(table, way, &row, params, ctx, &mut own.keys)?;
+                let most = few.saturating_mul(PATIENCE);
+                let way = Way { table, access: way, found: found_along, residual: residual.as_ref(), most };
+                if let Some(flow) = self.descend_by(&way, &[], true, depth, txn, row, scratch, pipeline)? {
+                    return Ok(flow);
+                }
+                pipeline.begin_anew();
+                found = locate(table, access, &row, params, ctx, &mut scratch[0].keys)?;
+            }
+        }
+        let lead_order = if depth == 0 { &*self.lead_order } else { &[] };
+        let is_led = depth == 0 && self.in_turns && lead_order.is_empty();
+        let way = Way { table, access, found, residual: level.residual.as_ref(), most: u64::MAX };
+        let flow = self.descend_by(&way, lead_order, is_led, depth, txn, row, scratch, pipeline)?;
+        Ok(flow.unwrap_or(ControlFlow::Continue(())))
+    }
+
+    /// As `descend`, in one way: through rows that are put in `lead_order` first, or `is_led`, through as many as are wanted, in
+    /// turns. `None` if those that may be visited were not enough.
+    #[expect(clippy::too_many_arguments, reason = "as descend, with the way")]
+    fn descend_by(
+        &self,
+        way: &Way<'_>,
+        lead_order: &[LeadTerm],
+        is_led: bool,
+        depth: usize,
+        txn: &mut Txn,
+        row: JoinedRow<'_>,
+        scratch: &mut [LevelScratch],
+        pipeline: &mut Pipeline<'_>,
+    ) -> Result<Option<ControlFlow<()>>, SqlError> {
+        let level = &self.levels[depth];
+        let table = way.table;
+        let (own, rest) = scratch.split_first_mut().expect("reserved for every level");
+        let Run { params, ctx, bounds, measurements, .. } = pipeline.run;
+        let last = depth + 1 == self.levels.len();
         let LevelScratch { keys, read, found: rows, .. } = own;
         let mut seen = Visit::begin(measurements);
-        let found = locate(table, access, &row, params, ctx, keys)?;
-        let is_led = depth == 0 && self.in_turns && self.lead_order.is_empty();
+        let mut visited = 0;
         let mut enough = if is_led { pipeline.least() } else { u64::MAX };
         let (mut past, wanted_at_first) = (0, pipeline.missing());
         loop {
@@ -361,51 +414,72 @@ impl Select {
             rows.clear(bounds);
             let mut lock = level.lock.map(LockHow::all);
             let most = if depth == 0 { enough.saturating_add(past) } else { 0 };
-            visit(table, access, found, lock.as_mut(), most, txn, keys, read, bounds, &mut |id, here| {
-                if !level.reads(id) {
-                    return RowVerdict::Unwanted;
-                }
-                seen.row();
-                let joined = row.with(level.position, id, here);
-                let is_joined =
-                    pipeline.visit().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
-                let is_wanted = is_joined.and_then(|is_joined| {
-                    found_none &= !is_joined;
-                    Ok(is_joined && passes(level.residual.as_ref(), &joined, params, ctx)?)
-                });
-                let outcome = match is_wanted {
-                    Ok(false) => return RowVerdict::Unwanted,
-                    Ok(true) if last => {
-                        seen.joined();
-                        seen.aside(|| pipeline.take(&joined))
+            let mut is_left = false;
+            visit(
+                table,
+                way.access,
+                way.found,
+                lock.as_mut(),
+                most,
+                txn,
+                keys,
+                read,
+                bounds,
+                &mut |id, here| {
+                    if !level.reads(id) {
+                        return RowVerdict::Unwanted;
                     }
-                    Ok(true) => {
-                        wanted += 1;
-                        if wanted > past {
+                    if visited == way.most {
+                        is_left = true;
+                        return RowVerdict::Last;
+                    }
+                    visited += 1;
+                    seen.row();
+                    let joined = row.with(level.position, id, here);
+                    let is_joined =
+                        pipeline.visit().and_then(|()| Ok(passes(level.on.as_ref(), &joined, params, ctx)?));
+                    let is_wanted = is_joined.and_then(|is_joined| {
+                        found_none &= !is_joined;
+                        Ok(is_joined && passes(way.residual, &joined, params, ctx)?)
+                    });
+                    let outcome = match is_wanted {
+                        Ok(false) => return RowVerdict::Unwanted,
+                        Ok(true) if last => {
                             seen.joined();
-                            rows.push(id, &here, bounds);
+                            seen.aside(|| pipeline.take(&joined))
                         }
-                        let is_enough = rows.len() as u64 >= enough;
-                        Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-                    }
-                    Err(error) => Err(error),
-                };
-                flow = outcome.unwrap_or_else(|error| {
-                    failure = Some(error);
-                    ControlFlow::Break(())
-                });
-                flow.into()
-            })?;
+                        Ok(true) => {
+                            wanted += 1;
+                            if wanted > past {
+                                seen.joined();
+                                rows.push(id, &here, bounds);
+                            }
+                            let is_enough = rows.len() as u64 >= enough;
+                            Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                        }
+                        Err(error) => Err(error),
+                    };
+                    flow = outcome.unwrap_or_else(|error| {
+                        failure = Some(error);
+                        ControlFlow::Break(())
+                    });
+                    flow.into()
+                },
+            )?;
             if let Some(error) = failure {
                 return Err(error);
+            }
+            if is_left {
+                seen.end(level);
+                return Ok(None);
             }
             if level.outer && found_none {
                 seen.joined();
                 seen.end(level);
-                return self.without(depth, txn, row, rest, pipeline);
+                return self.without(depth, txn, row, rest, pipeline).map(Some);
             }
             if depth == 0 && !last {
-                rows.sort(&self.lead_order, &table.layout, bounds);
+                rows.sort(lead_order, &table.layout, bounds);
             }
             // Each leads to some more.
             let is_much = depth == 0 && rows.len() > ROWS_IN_PLACE / 8;
@@ -415,7 +489,7 @@ impl Select {
                     let mut whole = RowBuf::default();
                     for n in 0..rows.len() {
                         let (id, mut here) = rows.get(n, &table.layout);
-                        if depth == 0 && !self.lead_order.is_empty() {
+                        if !lead_order.is_empty() {
                             if !txn.read_again(table, id, &mut whole)? {
                                 continue;
                             }
@@ -432,7 +506,7 @@ impl Select {
             })?;
             if flow.is_break() || !has_more {
                 seen.end(level);
-                return Ok(flow);
+                return Ok(Some(flow));
             }
             past += rows.len() as u64;
             enough = next_look(past, wanted_at_first, pipeline.missing());

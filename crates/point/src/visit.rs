@@ -85,6 +85,10 @@ pub fn has_at_most(
     keys: &Keys,
     read: &mut ReadScratch,
 ) -> bool {
+    // The keys of a union may be those of the statement before then.
+    if found == Found::Nothing {
+        return true;
+    }
     if !access.union.is_empty() {
         let mut parts = access.union.iter().zip(&keys.parts);
         return parts.all(|(part, (found, keys))| has_at_most(most, table, part, *found, keys, read));

@@ -12,6 +12,7 @@ use avocet_sql::parse::statement;
 use avocet_sql::ranges::{conjunction, without_not};
 use avocet_types::compare::sort_order;
 use avocet_types::error::{ErrorCode, SqlError};
+use avocet_types::expr::program::NoRow;
 use avocet_types::expr::{EvalContext, Expr, ExprKind, RowProgram};
 use avocet_types::{Collation, Datum, RowRef, SqlType, TableDef, Value};
 
@@ -33,6 +34,8 @@ use super::{
 #[derive(Debug)]
 pub struct Target {
     pub(super) table: Table,
+    /// What has to hold before any row is looked for, and locked.
+    gate: Option<RowProgram>,
     pub(super) way: Way,
     /// If that leads to many rows, the first ones in the wanted order are looked for along it.
     along: Option<Box<Way>>,
@@ -241,6 +244,10 @@ impl Target {
     ) -> Result<Self, Refusal> {
         let filter = filter.map(|f| binder.search_condition(f)).transpose()?;
         let conjuncts = filter.map_or_else(Vec::new, |filter| without_not(filter.fold()).into_conjuncts());
+        let is_of_rows =
+            |test: &Expr| test.is_volatile() || test.uses_assigned() || !test.columns().is_empty();
+        let (conjuncts, gate): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(is_of_rows);
+        let gate = conjunction(gate).map(|gate| scope.compile(&gate)).transpose()?;
         let mut keys = Vec::with_capacity(order_by.len());
         for item in order_by {
             keys.push((binder.sort_key(&item.expr)?, item.descending));
@@ -283,6 +290,7 @@ impl Target {
         };
         Ok(Self {
             table: Table(scope.tables[0].stored().expect("the statement's table").clone()),
+            gate,
             way: way(choice)?,
             along: along.map(|along| way(*along).map(Box::new)).transpose()?,
             limit: limit.map(|limit| scope.compile(&limit)).transpose()?,
@@ -308,6 +316,7 @@ impl Target {
     ) -> Result<(Found, u64), SqlError> {
         match count(self.limit.as_ref(), params, ctx)?.unwrap_or(u64::MAX) {
             0 => Ok((Found::Nothing, 0)),
+            _ if !passes(self.gate.as_ref(), &NoRow, params, ctx)? => Ok((Found::Nothing, 0)),
             limit => {
                 let found = locate(&self.table, &self.way.access, &JoinedRow::new(&[]), params, ctx, keys)?;
                 Ok((found, limit))

@@ -10,7 +10,7 @@ use avocet_types::collation::LikePattern;
 use avocet_types::error::SqlError;
 use avocet_types::expr::RowProgram;
 use avocet_types::schema::{ColumnDef, DefaultValue, IndexKind, TableDef};
-use avocet_types::{Collation, Datum, LobSize, SqlType, Value};
+use avocet_types::{Collation, Datum, IntWidth, LobSize, SqlType, Value};
 
 use super::info_schema;
 use super::run::{Outcome, Text};
@@ -174,7 +174,14 @@ fn output_column(info: &ColumnInfo) -> OutputColumn {
             labelled(column, info)
         }
         None => {
-            let mut column = OutputColumn::expression(&info.name, info.ty);
+            // TINYINT(1) is a column's: drivers make a BIT or a boolean of what is shown so.
+            let table = info.label.as_ref().and_then(|label| label.org_table.as_ref());
+            let is_of_column = table.is_some_and(|table| !table.is_empty());
+            let ty = match info.ty {
+                SqlType::Bool if !is_of_column => SqlType::Int { width: IntWidth::W8, unsigned: false },
+                ty => ty,
+            };
+            let mut column = OutputColumn::expression(&info.name, ty);
             column.flags.not_null = !info.nullable;
             column.flags.computed = info.label.as_ref().is_none_or(|label| label.keeps_keys);
             labelled(column, info)

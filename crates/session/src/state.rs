@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use avocet_base::Timestamp;
 use avocet_channel::Status;
 use avocet_engine::{AccountId, BackupLock, Catalog, Privileges, Txn};
 use avocet_point::PointScratch;
@@ -95,6 +96,8 @@ pub struct Session {
     pub(super) row_count: i64,
     pub(super) found_rows: u64,
     pub(super) txn: Option<Txn>,
+    /// The newest commit of others that its transactions have met: what it reads later has that.
+    pub(super) newest_met: Timestamp,
     /// Set between BEGIN and the end of the transaction.
     pub(super) explicit: Option<Explicit>,
     /// SET TRANSACTION without a scope: for the next transaction only.
@@ -188,6 +191,7 @@ impl Session {
             counts: ConditionCounts::default(),
             last_insert_id: 0,
             row_count: 0,
+            newest_met: Timestamp::MIN,
             found_rows: 0,
             txn: None,
             explicit: None,

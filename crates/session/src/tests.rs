@@ -25,6 +25,7 @@ mod loading;
 mod locking;
 mod long_statements;
 mod memory;
+mod met;
 mod metadata_locks;
 mod named_locks;
 mod persisted;

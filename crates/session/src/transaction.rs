@@ -102,6 +102,7 @@ impl Session {
     pub(super) fn begin_with(&mut self, begin: impl FnOnce(&Arc<Engine>) -> Txn) {
         let mut txn = begin(&self.shared.engine);
         txn.set_interrupt(self.stop.clone());
+        txn.include(self.newest_met);
         txn.set_table_locks(self.locked.as_ref().map(|locked| locked.locks.clone()));
         self.txn = Some(txn);
     }
@@ -163,6 +164,7 @@ impl Session {
         self.explicit = None;
         self.savepoints.clear();
         if let Some(txn) = self.txn.take() {
+            self.newest_met = self.newest_met.max(txn.newest_met());
             blocking_if(is_large(&txn), || txn.commit())?.await?;
         }
         Ok(())
@@ -172,6 +174,7 @@ impl Session {
         self.explicit = None;
         self.savepoints.clear();
         if let Some(txn) = self.txn.take() {
+            self.newest_met = self.newest_met.max(txn.newest_met());
             blocking_if(is_large(&txn), || txn.rollback());
         }
     }

@@ -100,6 +100,8 @@ const FLOAT_DIGITS: usize = 6;
 const HAS_POINT: std::ops::RangeInclusive<i32> = -14..=15;
 /// in strings if they are no longer than this then,
 const MAX_FIXED_LEN: i32 = 22;
+/// of columns than this,
+const MAX_FIXED_LEN_OF_COLUMN: i32 = 24;
 /// coordinates than this,
 const MAX_FIXED_LEN_OF_COORDINATE: i32 = 25;
 /// and FLOATs than this.
@@ -108,6 +110,11 @@ const MAX_FIXED_LEN_OF_FLOAT: i32 = 12;
 /// Appends a DOUBLE as MySQL prints it in strings.
 pub fn write_f64(v: f64, to: &mut Vec<u8>) {
     write_scientific(shortest(v).bytes(), MAX_FIXED_LEN, to);
+}
+
+/// Appends a DOUBLE of a column as MySQL prints it in strings.
+pub fn write_f64_of_column(v: f64, to: &mut Vec<u8>) {
+    write_scientific(shortest(v).bytes(), MAX_FIXED_LEN_OF_COLUMN, to);
 }
 
 /// Appends a DOUBLE as MySQL prints coordinates in well-known text.

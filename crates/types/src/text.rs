@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use crate::datum::{Datum, Value};
 use crate::number::{
-    write_f32, write_f32_result, write_f64, write_f64_fixed, write_f64_result, write_i64, write_u64,
+    write_f32, write_f32_result, write_f64, write_f64_fixed, write_f64_of_column, write_f64_result,
+    write_i64, write_u64,
 };
 use crate::sql_type::{Collation, SqlType};
 use crate::temporal::{TimeZone, write_date, write_datetime, write_time, write_year};
@@ -40,6 +41,15 @@ pub fn write_text(value: &Datum<'_>, ty: &SqlType, zone: TimeZone, to: &mut Vec<
             write_datetime(local, ty.fsp().unwrap_or_else(|| needed_fsp(*micros)), to);
         }
         Datum::Time(micros) => write_time(*micros, ty.fsp().unwrap_or_else(|| needed_fsp(*micros)), to),
+    }
+}
+
+/// Appends the text of a number as a string of its column: what becomes of it in CONCAT, or if the column is made a text.
+pub fn write_number_of_column(value: &Datum<'_>, ty: &SqlType, to: &mut Vec<u8>) {
+    match value {
+        Datum::Double(v) if fixed_decimals(ty).is_none() => write_f64_of_column(*v, to),
+        Datum::Float(v) if fixed_decimals(ty).is_none() => write_f32(*v, to),
+        _ => write_text(value, ty, TimeZone::UTC, to),
     }
 }
 

@@ -131,6 +131,17 @@ impl Txn {
         !self.is_strict() && self.view.newest_met > snapshot
     }
 
+    /// The newest commit of others that it has met: by locking what that has changed, or because that has a key which it
+    /// wanted. It may not be durable yet.
+    pub fn newest_met(&self) -> Timestamp {
+        self.view.newest_met
+    }
+
+    /// Its snapshots are to have a commit that an earlier transaction of the same session has met.
+    pub fn include(&mut self, met: Timestamp) {
+        self.view.newest_met = self.view.newest_met.max(met);
+    }
+
     /// Changes how long later statements wait for rows, and for changes of definitions.
     pub fn set_lock_timeouts(&mut self, rows: Duration, definitions: Duration) {
         self.options.lock_wait_timeout = rows;

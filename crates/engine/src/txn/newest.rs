@@ -109,6 +109,9 @@ impl Txn {
         // What never changes need not be waited for to see that it is not meant.
         let is_certain = holder.is_none() || latch.is_immutable();
         if is_certain && latch.is_in_use() && action.is_misled(&latch.row(old)) {
+            if holder.is_none() {
+                self.view.newest_met = self.view.newest_met.max(latch.changed_at());
+            }
             return Ok(Attempt::Done(Found::Nowhere));
         }
         if holder.is_none() && !latch.is_live() {

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use avocet_base::RowId;
+use avocet_base::{RowId, Timestamp};
 use avocet_storage::hot::{RowBuf, delta};
 use avocet_storage::relation::pin;
 use avocet_storage::rows::Access;
@@ -245,7 +245,8 @@ impl Txn {
         let (engine, state, weight) = (self.engine.clone(), self.state.clone(), self.weight());
         let Scratch { scan, old, old_key, .. } = &mut self.scratch;
         let watch = Watch { locks: &engine.row_locks, txn: &state, weight };
-        let mut claimant = Claimant { table, index, key, watch, place, buf: old, own_key: old_key };
+        let met = Timestamp::MIN;
+        let mut claimant = Claimant { table, index, key, watch, place, buf: old, own_key: old_key, met };
         let mut outcome = Ok(Claim::Free);
         table.indexes[index].tree.prefix_scan(key, scan, &mut |other| {
             let (_, other_id) = split_entry(other);
@@ -259,6 +260,7 @@ impl Txn {
                 ControlFlow::Break(())
             }
         });
+        self.view.newest_met = self.view.newest_met.max(claimant.met);
         outcome
     }
 
@@ -452,6 +454,8 @@ struct Claimant<'c> {
     place: &'c mut Option<Arc<Waiter>>,
     buf: &'c mut RowBuf,
     own_key: &'c mut Vec<u8>,
+    /// When the row was changed that has the key.
+    met: Timestamp,
 }
 
 impl Claimant<'_> {
@@ -476,10 +480,14 @@ impl Claimant<'_> {
         if !row.is_live() {
             return Ok(Claim::Free);
         }
+        let changed_at = row.changed_at();
         let Self { buf, key, own_key, index, .. } = self;
         let keys = &table.indexes[*index].keys;
-        let is_taken = row.show(buf, |row| keys.has_key(row, key, own_key))?;
-        Ok(if is_taken == Some(true) { Claim::Taken } else { Claim::Free })
+        if row.show(buf, |row| keys.has_key(row, key, own_key))? != Some(true) {
+            return Ok(Claim::Free);
+        }
+        self.met = self.met.max(changed_at);
+        Ok(Claim::Taken)
     }
 
     /// Under the latch of the row.

@@ -8,6 +8,7 @@ mod draft;
 mod instant;
 mod named;
 mod numbered;
+mod recast;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use avocet_types::{Datum, RowRules, SqlType, Value};
 pub(crate) use draft::Draft;
 use draft::{BEHIND_COLUMNS, BEHIND_CONSTRAINTS, COLUMNS, turn};
 use numbered::{KeyOrder, Numbers};
+use recast::{Recast, is_cut};
 
 use super::{check_name, checks, finished, functional, generated, how, indexes, kept_keys, partitions};
 use crate::bulk::Bulk;
@@ -43,6 +45,8 @@ struct Copying<'c> {
     rules: Option<&'c RowRules>,
     storing: Storing,
     bulk: Bulk,
+    /// By column: what its values become before they are stored.
+    recasts: Vec<Option<Recast>>,
     /// Of the row at hand, from 1 on.
     number: u64,
     left_out: u64,
@@ -558,6 +562,7 @@ impl Session {
             rules: rules_of(copy)?,
             storing: Storing { fits_virtual: !draft.computes_anew(&old.def), ..self.storing(false) },
             bulk: Bulk::new(copy),
+            recasts: self.recasts(draft, &old.def.columns)?,
             number: 0,
             left_out: 0,
         };
@@ -654,14 +659,14 @@ impl Session {
         copying: &Copying<'_>,
         old_value: &dyn Fn(usize) -> (Value, &'a ColumnDef),
     ) -> Result<Vec<Value>, SqlError> {
-        let &Copying { draft, ref numbers, rules, ref storing, number, .. } = copying;
+        let &Copying { draft, ref numbers, rules, ref storing, ref recasts, number, .. } = copying;
         // An expression may take long for each row.
         self.info.interrupt.check()?;
         let mut row = Vec::with_capacity(draft.def.columns.len());
         // Zero dates that are there stay, whatever the mode says now.
         let zero_dates = ZeroDates::ALLOWED;
         let unchanged = Storing { convert: ConvertContext { zero_dates, ..storing.convert }, ..*storing };
-        for (column, source) in draft.def.columns.iter().zip(&draft.sources) {
+        for ((column, source), recast) in draft.def.columns.iter().zip(&draft.sources).zip(recasts) {
             row.push(match source {
                 // Computed below, as defaults of new columns are.
                 _ if column.generated.is_some() => Datum::Null,
@@ -676,11 +681,14 @@ impl Session {
                         row.push(self.instead_of_null(column, ty, storing, number)?);
                         continue;
                     }
-                    // A string that is too long counts as data that is cut.
                     let storing = if *ty == column.ty { &unchanged } else { storing };
-                    let stored = self.store(value, ty, column, storing, number);
+                    let (value, of) = match recast {
+                        Some(recast) => recast.run(value, &self.context)?,
+                        None => (value, *ty),
+                    };
+                    let stored = self.store(value, &of, column, storing, number);
                     let stored = stored.map_err(|error| match error.errno {
-                        1406 if !matches!(column.ty, SqlType::Bit { .. }) => {
+                        1406 if is_cut(ty, &column.ty) => {
                             ErrorCode::WARN_DATA_TRUNCATED.with(&[&column.name, &number])
                         }
                         _ => error,

@@ -34,6 +34,13 @@ const WHERES: &[(&str, i32)] = &[
     ("st IN (1, 3) ORDER BY dt LIMIT 1", 2),
     ("st = 2 ORDER BY dt LIMIT 1", 5),
     ("st = 2 AND v = 0 ORDER BY dt DESC LIMIT 2", 6),
+    // Nothing is looked for where a condition on no row does not hold.
+    ("1 = 0", 0),
+    ("a = 5 AND 1 = 0", 0),
+    ("id = 5 AND NULL", 0),
+    ("FALSE ORDER BY dt LIMIT 1", 0),
+    ("(st = 2 OR a = 5) AND 1 > 2 ORDER BY dt LIMIT 1", 0),
+    ("id = 5 AND 1 = 1", 1),
     // What is not equal to something.
     ("f <> 0", 20),
     ("f != 0", 20),

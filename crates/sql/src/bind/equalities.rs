@@ -60,7 +60,7 @@ pub(super) struct OuterJoin {
 
 /// The columns that are not NULL in rows for which a condition is true. MySQL looks into expressions to see that an outer join is none
 /// (`deep`), but for what follows from a key only at columns that stand in conditions as they are.
-pub(super) fn not_null_columns(condition: &Expr, deep: bool, into: &mut BTreeSet<ColumnId>) {
+pub fn not_null_columns(condition: &Expr, deep: bool, into: &mut BTreeSet<ColumnId>) {
     match &condition.kind {
         ExprKind::And(parts) => parts.iter().for_each(|part| not_null_columns(part, deep, into)),
         ExprKind::Or(parts) if deep => {

@@ -62,6 +62,7 @@ use avocet_types::{Datum, SqlType};
 
 pub use avocet_types::error::unsupported;
 pub use catalog::{CatalogView, ColumnStatistics, PathStatistics, TableStatistics};
+pub use equalities::not_null_columns;
 pub use insert::{ViewTarget, through_view};
 pub use modify::reads_directly;
 pub use modify::{BoundCheck, CheckOf, Modification, ModifySpec, bind_modification};
@@ -392,7 +393,8 @@ impl<'a> Binder<'a> {
             })
             .collect();
         for (id, column) in ids.iter().zip(&table.columns) {
-            if let Some(width) = column.zerofill {
+            let width = column.zerofill.or_else(|| (column.ty == SqlType::DOUBLE).then_some(0));
+            if let Some(width) = width {
                 self.typer.zero_filled.insert(id.index(), width);
             }
         }

@@ -92,14 +92,33 @@ impl Parser<'_> {
         })
     }
 
+    /// After WITH: limits of an account, of which zero is none.
+    fn no_limits(&mut self) -> ParseResult<()> {
+        const LIMITS: [&str; 4] = [
+            "MAX_QUERIES_PER_HOUR",
+            "MAX_UPDATES_PER_HOUR",
+            "MAX_CONNECTIONS_PER_HOUR",
+            "MAX_USER_CONNECTIONS",
+        ];
+        self.eat_any(&LIMITS).ok_or_else(|| self.error())?;
+        loop {
+            if self.unsigned()? > 0 {
+                return Err(unserved("limits of accounts"));
+            }
+            if self.eat_any(&LIMITS).is_none() {
+                return Ok(());
+            }
+        }
+    }
+
     /// What follows the accounts of CREATE USER and ALTER USER.
     fn account_options(&mut self) -> ParseResult<AccountOptions> {
         let mut options = AccountOptions::default();
         if self.eat("REQUIRE") {
             options.tls = Some(self.tls_requirement()?);
         }
-        if self.is_any_word(&["WITH", "COMMENT", "ATTRIBUTE"]) {
-            return Err(unserved("limits, comments and attributes of accounts"));
+        if self.eat("WITH") {
+            self.no_limits()?;
         }
         loop {
             if self.eat("ACCOUNT") {
@@ -118,7 +137,7 @@ impl Parser<'_> {
                     false => Some(within("PASSWORD_LOCK_TIME", self.unsigned()?, 0..=32_767)?),
                 });
             } else if self.is_any_word(&["COMMENT", "ATTRIBUTE"]) {
-                return Err(unserved("limits, comments and attributes of accounts"));
+                return Err(unserved("comments and attributes of accounts"));
             } else {
                 return Ok(options);
             }

@@ -55,7 +55,8 @@ pub struct Typer {
     pub explicit_columns: BTreeSet<usize>,
     /// Columns that show integers which are written there: these have as many digits as they have.
     pub written_integers: BTreeMap<usize, Expr>,
-    /// Columns of ZEROFILL, with the characters that their texts have at least.
+    /// Columns of tables whose numbers have texts of their own, with the characters that these have at least: those of ZEROFILL, and
+    /// DOUBLE.
     pub zero_filled: BTreeMap<usize, u8>,
     /// Parts of expressions that were copied.
     pub copied: Cell<usize>,
@@ -126,7 +127,7 @@ impl ValueClass {
 }
 
 impl Typer {
-    /// A number as what it is a text of: of a column of ZEROFILL, the text with its zeros.
+    /// A number as what it is a text of: of a column, the text that this gives it, with its zeros.
     pub fn with_zeros(&self, expr: Expr) -> Expr {
         let ExprKind::Column(index) = expr.kind else { return expr };
         let Some(width) = self.zero_filled.get(&index) else { return expr };
@@ -296,7 +297,7 @@ impl Typer {
         }
         let has_else = otherwise.is_some();
         results.extend(otherwise);
-        let mut results = self.unify(results, "case")?;
+        let mut results = self.unify(self.with_texts(results, "case")?, "case")?;
         let ty = results[0].ty;
         let otherwise = if has_else { results.pop().map(Box::new) } else { None };
         let nullable = results.iter().any(|r| r.nullable)
@@ -326,10 +327,23 @@ impl Typer {
 
     /// COALESCE; IFNULL with two.
     pub fn coalesce(&self, args: Vec<Expr>) -> EvalResult<Expr> {
-        let args = self.unify(self.bits_as_numbers(args), "coalesce")?;
+        let args = self.unify(self.with_texts(self.bits_as_numbers(args), "coalesce")?, "coalesce")?;
         let ty = args[0].ty;
         let nullable = args.iter().all(|arg| arg.nullable);
         Ok(Expr::new(ExprKind::Coalesce(args), ty, nullable))
+    }
+
+    /// Numbers of columns among alternatives that are texts together, as what they are texts of.
+    fn with_texts(&self, exprs: Vec<Expr>, operation: &str) -> EvalResult<Vec<Expr>> {
+        let has_own = |expr: &Expr| matches!(expr.kind, ExprKind::Column(index) if self.zero_filled.contains_key(&index));
+        if !exprs.iter().any(has_own) {
+            return Ok(exprs);
+        }
+        let ty = self.common_type(&self.coded_alternatives(exprs.clone()), operation)?;
+        Ok(match ty.is_string() || ty.is_bytes() {
+            true => exprs.into_iter().map(|expr| self.with_zeros(expr)).collect(),
+            false => exprs,
+        })
     }
 
     /// Converts expressions to the type that CASE, UNION and their like give them together.

@@ -1,12 +1,15 @@
 //! Doubles in strings of limited width, as MySQL stores them in CHAR, VARCHAR, BINARY and VARBINARY columns.
 
-use super::{MAX_FIXED_LEN, has_point, write_exponent, write_f64, write_f64_fixed, write_fixed};
+use super::{
+    MAX_FIXED_LEN, has_point, shortest, write_exponent, write_f64_fixed, write_fixed, write_scientific,
+};
 
 /// Appends a DOUBLE as it is stored in a string of `width` characters: with as many digits as there is room for, without an
 /// exponent or with one, whichever leaves room for more. False if that is too little, or what is appended is cut off.
 pub fn write_f64_within(v: f64, width: usize, to: &mut Vec<u8>) -> bool {
     let start = to.len();
-    write_f64(v, to);
+    let longest = MAX_FIXED_LEN.max(i32::try_from(width).unwrap_or(i32::MAX));
+    write_scientific(shortest(v).bytes(), longest, to);
     if to.len() - start <= width {
         return true;
     }

@@ -13,14 +13,10 @@ use crate::number;
 
 type Args<'x, 'a> = &'x mut [Datum<'a>];
 
-/// The text of a number of a column of ZEROFILL; the second argument are the characters that it has at least.
-pub(crate) fn zero_filled<'a>(
-    args: Args<'_, 'a>,
-    info: &CallInfo,
-    ctx: &EvalContext,
-) -> EvalResult<Datum<'a>> {
+/// The text of a number of a column, of ZEROFILL perhaps; the second argument are the characters that it has at least.
+pub(crate) fn zero_filled<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let mut text = Vec::new();
-    crate::text::write_text(&args[0], &info.arg_types[0], ctx.time_zone, &mut text);
+    crate::text::write_number_of_column(&args[0], &info.arg_types[0], &mut text);
     Ok(from_buffer(crate::text::with_zeros(text, int(&args[1]) as usize)))
 }
 
