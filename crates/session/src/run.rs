@@ -420,7 +420,6 @@ impl Session {
         let text =
             Text { source: sql.as_bytes(), params: &[], types: Vec::new(), using: &[], parsed_by: None };
         let last = statements.len() - 1;
-        let mode = self.settings.sql_mode;
         for (at, statement) in statements.iter().enumerate() {
             self.more_results = at < last;
             if sink.wants_flush() {
@@ -435,17 +434,6 @@ impl Session {
             if self.hinted.is_none() {
                 self.begin_hints(statement.hints.as_deref());
             }
-            let is_part = last > 0 && self.hinted.is_none() && self.settings.sql_mode == mode;
-            if is_part {
-                match self.run_part(&statement.span.text(sql.as_bytes()), sink).await {
-                    Ok(true) => continue,
-                    Ok(false) => {}
-                    Err(error) => {
-                        self.more_results = false;
-                        return Err(error);
-                    }
-                }
-            }
             self.assigns = statement.assigns;
             self.deprecated.extend_from_slice(&statement.deprecated);
             self.part_of_text = Some(statement.span);
@@ -459,44 +447,6 @@ impl Session {
             result?;
         }
         Ok(())
-    }
-
-    /// Runs one of several statements on its plan, which is that of a text of its own; false if another path is to take it, and nothing
-    /// happened yet.
-    async fn run_part(&mut self, part: &str, sink: &mut dyn ResultSink) -> Result<bool, SqlError> {
-        let mode = self.settings.sql_mode;
-        let mut digest = Digest::default();
-        if !self.takes_point_path() || !digest.read(part.as_bytes(), mode) || digest.hinted {
-            return Ok(false);
-        }
-        let values: Vec<Datum<'_>> = digest.slots.iter().map_while(|slot| slot.value(part, mode)).collect();
-        if values.len() != digest.slots.len() {
-            return Ok(false);
-        }
-        let candidate = Candidate {
-            digest: &digest.text,
-            slots: &digest.slots,
-            limits: &digest.limits,
-            source: part,
-            parsed_by: mode.of(SqlMode::PARSING),
-            values: &values,
-            params: false,
-        };
-        let plan = self.take_plan(&candidate).or_else(|| {
-            let client = self.settings.client_charset;
-            // Its slots are places in its own text.
-            let statements = parse_up_to_error(part.as_bytes(), mode, client).ok()?;
-            let [statement] = &*statements else { return None };
-            match statement.params > 0 || is_tall(statement.height) {
-                true => None,
-                false => self.compile_plan(&candidate, &statement.kind, &statement.deprecated),
-            }
-        });
-        let Some((hash, plan)) = plan else { return Ok(false) };
-        self.part_of_text = None;
-        let result = self.run_plan_of_text(&plan, part, &values, sink).await;
-        self.give_plan(hash, plan);
-        result
     }
 
     /// Runs a prepared statement, on the point path if it has a plan.
