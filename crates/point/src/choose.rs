@@ -6,8 +6,8 @@
 //! ([`Access::row_limit`]), so that a plan made for an empty table is not kept when the table has grown.
 //!
 //! A statement that wants the first rows of an order may meet them sooner along that order than among all that its conditions
-//! lead to. A query of one table has both ways in its plan, and each run chooses ([`Choice::along`]); a change, which locks
-//! what it visits, has the one that is likely to be shorter.
+//! lead to. Queries and changes of one table, and joins that begin with the table of the order, have both ways in their plans,
+//! and each run chooses ([`Choice::along`]).
 
 mod estimate;
 mod loose;

@@ -23,7 +23,9 @@ use super::pipeline::Pipeline;
 use super::scope::JoinedRow;
 use super::select::{Along, LeadTerm, Level, Select, Source};
 use super::subplan::SubPlan;
-use super::visit::{PATIENCE, few_of_an_order, fewest_entries, has_at_most, has_few, locate, visit};
+use super::visit::{
+    PATIENCE, few_of_an_order, fewest_entries, has_at_most, has_few, likely_along, locate, visit,
+};
 use super::{LevelScratch, Outcome, PointScratch, Run, Table};
 
 /// Whether a row passes what the keys do not guarantee.
@@ -75,13 +77,12 @@ fn visit_single(
     let mut seen = Visit::begin(measurements);
     let mut failure = None;
     let mut lock = level.lock.map(LockHow::all);
-    // A residual may pass few rows of many.
     let is_limited = way.most < u64::MAX;
-    let counts = is_limited || level.lock.is_some() && way.residual.is_some();
-    let likely = match (counts, level.visited.get()) {
-        (false, _) => pipeline.most(),
-        (true, Some(last)) => last,
-        (true, None) => way.most,
+    let likely = match (is_limited, level.lock.is_some() && way.residual.is_some()) {
+        (true, _) => likely_along(way.most, level.visited.get()),
+        // A residual that passes few rows could take many, but then there would be no such plan for a plain read.
+        (false, true) => u64::MAX,
+        (false, false) => pipeline.most(),
     };
     let mut visited = 0;
     let mut flow = ControlFlow::Break(());
@@ -124,7 +125,7 @@ fn visit_single(
         },
     )?;
     seen.end(level);
-    if counts {
+    if is_limited {
         level.visited.set(visited);
     }
     failure.map_or(Ok(flow), Err)
@@ -315,7 +316,9 @@ impl Select {
         }
         if let Some(along) = &level.along {
             let few = few_of_an_order(pipeline.wanted(), table, level.lock.is_some());
-            if !has_at_most(few, table, access, found, keys, read) {
+            let counted = few.map(|few| (few, has_at_most(few, table, access, found, keys, read)));
+            if let Some((few, false)) = counted {
+                let told = ctx.warning_count();
                 pipeline.expect_in_order();
                 let Along { access: way, residual } = &**along;
                 let along = locate(table, way, &nothing, params, ctx, keys)?;
@@ -325,11 +328,12 @@ impl Select {
                     return Ok(());
                 }
                 pipeline.begin_anew();
-                let LevelScratch { keys, read, .. } = scratch;
-                found = locate(table, access, &nothing, params, ctx, keys)?;
-                if !has_few(table, access, found, keys, read) {
-                    pipeline.run.bounds.decline()?;
-                }
+                ctx.truncate_warnings(told);
+                found = locate(table, access, &nothing, params, ctx, &mut scratch.keys)?;
+            }
+            let LevelScratch { keys, read, .. } = scratch;
+            if !matches!(counted, Some((_, true))) && !has_few(table, access, found, keys, read) {
+                pipeline.run.bounds.decline()?;
             }
         }
         let way = Way { table, access, found, residual: level.residual.as_ref(), most: u64::MAX };
@@ -363,7 +367,10 @@ impl Select {
             && let Some(along) = &level.along
         {
             let few = few_of_an_order(pipeline.wanted(), table, false);
-            if !has_at_most(few, table, access, found, &own.keys, &mut own.read) {
+            if let Some(few) = few
+                && !has_at_most(few, table, access, found, &own.keys, &mut own.read)
+            {
+                let told = ctx.warning_count();
                 let Along { access: way, residual } = &**along;
                 let found_along = locate(table, way, &row, params, ctx, &mut own.keys)?;
                 let most = few.saturating_mul(PATIENCE);
@@ -372,6 +379,7 @@ impl Select {
                     return Ok(flow);
                 }
                 pipeline.begin_anew();
+                ctx.truncate_warnings(told);
                 found = locate(table, access, &row, params, ctx, &mut scratch[0].keys)?;
             }
         }

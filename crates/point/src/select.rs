@@ -100,7 +100,7 @@ pub struct Level {
     pub only: Option<Arc<HashSet<RowId>>>,
     /// If the source leads to many rows, the first ones in the wanted order are looked for along that.
     pub along: Option<Box<Along>>,
-    /// How many rows were visited.
+    /// How many rows were visited along it.
     pub visited: LastCount,
 }
 

@@ -35,11 +35,20 @@ const LEAST_FEW: u64 = 64;
 /// A way along a wanted order is left when it has come to so many times the rows that it was taken to visit at most.
 pub const PATIENCE: u64 = 4;
 
+/// A way along a wanted order that may visit more rows than this gives its thread away first, however few it visited the last time.
+const MOST_IN_PLACE: u64 = 4_096;
+
 /// If conditions lead to more rows than this, the first `wanted` in some order are met sooner along that: of `found` rows that
-/// lie anywhere these are among `wanted · rows / found`.
-pub fn few_of_an_order(wanted: u64, table: &Table, locks: bool) -> u64 {
+/// lie anywhere these are among `wanted · rows / found`. `None` if these are too many to be counted before.
+pub fn few_of_an_order(wanted: u64, table: &Table, locks: bool) -> Option<u64> {
     let few = (wanted as f64 * table.row_count() as f64).sqrt() as u64;
-    if locks { few } else { few.max(LEAST_FEW) }
+    let few = if locks { few } else { few.max(LEAST_FEW) };
+    (few <= MOST_ENTRIES).then_some(few)
+}
+
+/// How many rows a visit is likely to come to that may end after `most`, and came to `last` the last time.
+pub fn likely_along(most: u64, last: Option<u64>) -> u64 {
+    last.filter(|_| most <= MOST_IN_PLACE).unwrap_or(most)
 }
 
 /// Memory for so many rows of a union is kept for the next statement.

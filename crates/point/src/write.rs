@@ -24,7 +24,7 @@ use super::modify::compile_modify;
 use super::run::{count, passes};
 use super::scope::{JoinedRow, Scope};
 use super::select::{LastCount, describe_ways};
-use super::visit::{PATIENCE, few_of_an_order, has_at_most, locate, visit};
+use super::visit::{PATIENCE, few_of_an_order, has_at_most, likely_along, locate, visit};
 use super::{
     Changes, FoundRow, FoundRows, Kind, LevelScratch, NotPoint, PointPlan, PointScratch, Refusal, Run, Table,
     recycle_changes,
@@ -42,7 +42,7 @@ pub struct Target {
     limit: Option<RowProgram>,
     /// Conditions or sort keys use user variables that the statement assigns to.
     assigns: bool,
-    /// How many rows were visited where not all of them were wanted.
+    /// How many rows were visited along the order.
     visited: LastCount,
 }
 
@@ -361,15 +361,18 @@ impl Target {
     ) -> Result<(), SqlError> {
         let Run { params, ctx, .. } = run;
         if let Some(along) = &self.along {
-            let few = few_of_an_order(limit, &self.table, true);
             let LevelScratch { keys, read, .. } = scratch;
-            if !has_at_most(few, &self.table, &self.way.access, found, keys, read) {
+            if let Some(few) = few_of_an_order(limit, &self.table, true)
+                && !has_at_most(few, &self.table, &self.way.access, found, keys, read)
+            {
+                let told = ctx.warning_count();
                 let row = JoinedRow::new(&[]);
                 let found = locate(&self.table, &along.access, &row, params, ctx, keys)?;
                 let most = few.saturating_mul(PATIENCE);
                 if self.find_by(along, found, limit, most, is_update, txn, run, scratch)? {
                     return Ok(());
                 }
+                ctx.truncate_warnings(told);
                 let found = locate(&self.table, &self.way.access, &row, params, ctx, &mut scratch.keys)?;
                 return self
                     .find_by(&self.way, found, limit, u64::MAX, is_update, txn, run, scratch)
@@ -417,10 +420,10 @@ impl Target {
                 true => Some(&mut is_wanted),
                 false => None,
             };
-        let likely = match (way.residual.is_some(), self.visited.get()) {
-            (false, _) => left,
-            (true, Some(last)) => last,
-            (true, None) => most,
+        let likely = match way.residual.is_some() {
+            false => left,
+            true if most < u64::MAX => likely_along(most, self.visited.get()),
+            true => u64::MAX,
         };
         let (mut visited, mut is_enough) = (0, true);
         visit(
@@ -470,7 +473,7 @@ impl Target {
                 if left == 0 { RowVerdict::Last } else { RowVerdict::Wanted }
             },
         )?;
-        if way.residual.is_some() {
+        if most < u64::MAX {
             self.visited.set(visited);
         }
         failure.map_or(Ok(()), Err)?;

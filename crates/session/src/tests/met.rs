@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use avocet_base::env::sim::SimDisk;
 
@@ -88,9 +88,15 @@ fn what_a_session_has_met_it_sees() {
                 session.run(&format!("SET avocet_point_path = {point_path}"));
                 disk.hold_syncs(Path::new("/data/log"));
                 let mut writer = other.another();
+                let engine = other.database.engine().clone();
+                let logged = engine.last_commit();
                 let committing = thread::spawn(move || writer.run(change));
-                // It is logged soon, and not durable.
-                thread::sleep(Duration::from_millis(15));
+                // It is logged, and not durable.
+                let begin = Instant::now();
+                while engine.last_commit() == logged {
+                    assert!(begin.elapsed() < Duration::from_secs(30), "it is logged soon: {change}");
+                    thread::sleep(Duration::from_millis(1));
+                }
                 let released = disk.clone();
                 let release = thread::spawn(move || {
                     thread::sleep(Duration::from_millis(25));
