@@ -66,6 +66,9 @@ const MOST_SEGMENT_BYTES: usize = 64 << 20;
 /// queries and the cache.
 const LEAST_SHARE_OF_REST: usize = 3;
 const SHARE_OF_REST: usize = 3;
+/// The part of the limit that queries have together whatever the rest of the process takes: most of that is memory that was
+/// freed, and is with the allocator for some seconds yet.
+const QUERIES_AT_LEAST: usize = 8;
 /// What a segment may grow to by updates of its rows, in that.
 const UPDATED_SEGMENT: usize = 4;
 /// Copies of rows that are there at once while they are encoded: the arrays, a column's encoded sections, the block.
@@ -94,6 +97,19 @@ pub struct MemoryUse {
     pub cache: usize,
     /// What the process has beside all these; zero if it is not the engine's own.
     pub rest: usize,
+}
+
+impl std::fmt::Display for MemoryUse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { limit, hot_pages, indexes, versions, definitions, transactions, work, .. } = self;
+        let Self { queries, clients, cache, rest, .. } = self;
+        write!(
+            f,
+            "of {limit} bytes rows have {hot_pages}, indexes {indexes}, old versions of rows {versions}, definitions \
+             {definitions}, transactions {transactions}, rows on their way to blocks {work}, queries {queries}, \
+             connections {clients}, cached blocks {cache}, the rest of the process {rest}"
+        )
+    }
 }
 
 impl MemoryUse {
@@ -264,14 +280,19 @@ impl MemoryBudget {
 
     /// Sets memory aside for a query; false if there is not enough.
     pub fn reserve(&self, bytes: usize) -> bool {
-        let others = self.taken() + self.cache_floor();
-        let most = self.limit.saturating_sub(others);
+        let most = self.most_of_queries();
         let taken = self
             .queries
             .fetch_update(Relaxed, Relaxed, |queries| queries.checked_add(bytes).filter(|sum| *sum <= most));
         let Ok(before) = taken else { return false };
         self.follow(before, before + bytes);
         true
+    }
+
+    fn most_of_queries(&self) -> usize {
+        let left = |others: usize| self.limit.saturating_sub(others + self.cache_floor());
+        let counted = self.in_use().of_tables() + self.grown.load(Relaxed) + self.work.load(Relaxed);
+        left(self.taken()).max(left(counted).min(self.limit / QUERIES_AT_LEAST))
     }
 
     /// Counts memory that a query has taken already.
@@ -466,6 +487,18 @@ mod tests {
 
     fn budget(limit: usize) -> MemoryBudget {
         MemoryBudget::new(limit, Arc::new(BlockCache::new(0)), false)
+    }
+
+    #[test]
+    fn the_rest_of_the_process_leaves_queries_something() {
+        let budget = MemoryBudget::new(100 << 20, Arc::new(BlockCache::new(0)), true);
+        let process = budget.process.as_ref().expect("its own");
+        process.note(150 << 20);
+        budget.indexes.store(40 << 20, Relaxed);
+        assert!(budget.reserve(12 << 20) && !budget.reserve(1 << 20));
+        budget.release(12 << 20);
+        budget.hot_pages.store(45 << 20, Relaxed);
+        assert!(budget.reserve(8 << 20) && !budget.reserve(1 << 20), "tables come first");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl MemoryPool for EngineMemory {
         }
         let name = reservation.consumer().name();
         Err(resources_datafusion_err!(
-            "the server's memory is used up: {name} asked for {additional} bytes more, {:?}",
+            "the server's memory is used up: {name} asked for {additional} bytes more; {}",
             self.0.in_use()
         ))
     }

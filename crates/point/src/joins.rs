@@ -26,6 +26,9 @@ use super::{NotPoint, Refusal, Table};
 /// Joins of so many rows are for the analytical path.
 const MANY_ROWS: f64 = 20_000.0;
 
+/// So many tables at most are tried as the first.
+const MOST_FIRSTS: usize = 8;
+
 /// Of so many rows one is taken to pass the tests of joined tables and subqueries.
 const LIKELY_TESTED: f64 = 8.0;
 
@@ -325,6 +328,9 @@ impl Joins {
         let mut best = lead.map_or(Ok(None), |lead| self.order_along(&lead, scope, wish))?;
         // Every table may be the first; the rest follows by what is found with the fewest rows.
         let mut firsts: Vec<_> = (0..count).filter(|position| !is_value(*position)).map(Some).collect();
+        if firsts.len() > MOST_FIRSTS {
+            self.keep_likely(&mut firsts, scope, wish)?;
+        }
         if firsts.is_empty() {
             firsts.push(None);
         }
@@ -344,6 +350,30 @@ impl Joins {
             Some(_) => Err(NotPoint::because("the join would visit many rows").into()),
             None => Err(NotPoint::because("no index leads to few rows").into()),
         }
+    }
+
+    /// Of many tables only those that lead to the fewest rows are tried as the first: the tries grow with the cube of the tables.
+    fn keep_likely(
+        &self,
+        firsts: &mut Vec<Option<usize>>,
+        scope: &Scope,
+        wish: &Wish<'_>,
+    ) -> Result<(), Refusal> {
+        let mut likely = Vec::with_capacity(firsts.len());
+        for first in &*firsts {
+            let mut left = first.iter().copied().filter(|position| self.is_ready(scope, *position, 0));
+            if let Some((position, choice)) = self.next_table(scope, wish, 0, *first, &mut left)? {
+                let rows = choice.map(|choice| choice.estimate);
+                likely.push((
+                    rows.or(self.rows_at(position).map(|rows| rows.rows)).unwrap_or(f64::MAX),
+                    *first,
+                ));
+            }
+        }
+        likely.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        likely.truncate(MOST_FIRSTS);
+        *firsts = likely.into_iter().map(|(_, first)| first).collect();
+        Ok(())
     }
 
     /// The order that begins with `first`; `None` if there is none.

@@ -13,7 +13,7 @@ use avocet_types::{Datum, Value};
 
 use super::compile::{Answer, Compiled, compile_subplan};
 use super::known::Known;
-use super::scope::{JoinedRow, Scope};
+use super::scope::{JoinedRow, NEAR_TABLES, Scope};
 use super::subplan::{SubPlan, SubScratch};
 use super::{NotPoint, ReadAs, Refusal, Run, Table};
 
@@ -67,6 +67,9 @@ impl Lookups {
             tables.extend(compiled.tables);
             let own = compiled.dates.iter().copied();
             dates.extend(own.filter(|(param, _)| *param < parent.params.len()));
+            if scope.tables.len() == NEAR_TABLES {
+                return Err(NotPoint::because("many subqueries in ON DUPLICATE KEY UPDATE").into());
+            }
             scope.add_rows(&[*id])?;
         }
         dates.extend(scope.dates());
@@ -93,9 +96,9 @@ impl Lookups {
         scratch.0.resize_with(self.plans.len(), SubScratch::default);
         let mut answers: Vec<Value> = Vec::with_capacity(self.plans.len());
         for (at, (_, plan)) in self.plans.iter().enumerate() {
-            let mut joined = JoinedRow::new(&self.slots).with_values(0, row);
+            let mut joined = JoinedRow::new(&self.slots).with_near_values(0, row);
             for (before, answer) in answers.iter().enumerate() {
-                joined = joined.with_values(before + 1, std::slice::from_ref(answer));
+                joined = joined.with_near_values(before + 1, std::slice::from_ref(answer));
             }
             let scratch = &mut scratch.0[at];
             txn.read_for_change(|txn| plan.run(&joined, txn, run, scratch))?;

@@ -318,7 +318,7 @@ impl Select {
             let few = few_of_an_order(pipeline.wanted(), table, level.lock.is_some());
             let counted = few.map(|few| (few, has_at_most(few, table, access, found, keys, read)));
             if let Some((few, false)) = counted {
-                let told = ctx.warning_count();
+                let (told, mark) = (ctx.warning_count(), txn.mark());
                 pipeline.expect_in_order();
                 let Along { access: way, residual } = &**along;
                 let along = locate(table, way, &nothing, params, ctx, keys)?;
@@ -327,6 +327,8 @@ impl Select {
                 if visit_single(level, &way, txn, scratch, pipeline)?.is_break() {
                     return Ok(());
                 }
+                // Its locks are in another order than those of the way that is gone now.
+                txn.rollback_statement(mark);
                 pipeline.begin_anew();
                 ctx.truncate_warnings(told);
                 found = locate(table, access, &nothing, params, ctx, &mut scratch.keys)?;
@@ -370,7 +372,7 @@ impl Select {
             if let Some(few) = few
                 && !has_at_most(few, table, access, found, &own.keys, &mut own.read)
             {
-                let told = ctx.warning_count();
+                let (told, mark) = (ctx.warning_count(), txn.mark());
                 let Along { access: way, residual } = &**along;
                 let found_along = locate(table, way, &row, params, ctx, &mut own.keys)?;
                 let most = few.saturating_mul(PATIENCE);
@@ -378,6 +380,7 @@ impl Select {
                 if let Some(flow) = self.descend_by(&way, &[], true, depth, txn, row, scratch, pipeline)? {
                     return Ok(flow);
                 }
+                txn.rollback_statement(mark);
                 pipeline.begin_anew();
                 ctx.truncate_warnings(told);
                 found = locate(table, access, &row, params, ctx, &mut scratch[0].keys)?;

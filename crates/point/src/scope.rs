@@ -21,8 +21,11 @@ use super::{NotPoint, Refusal};
 /// The column of a slot that is not a table's column but the row's id.
 const ROW_ID: u16 = u16::MAX;
 
-/// So many tables at most can be joined on the point path.
-pub const MAX_TABLES: usize = 8;
+/// So many tables at most can be joined on the point path: sets of them are bits.
+const MAX_TABLES: usize = 31;
+
+/// The rows of so many tables are found by their number in a joined row, those of others behind one another.
+pub const NEAR_TABLES: usize = 8;
 
 pub struct Scope {
     pub tables: Vec<Source>,
@@ -305,34 +308,74 @@ enum Part<'a> {
     Values(&'a [Value]),
 }
 
-/// The current rows of several tables.
+/// The current rows of several tables. It is copied for each row that is joined, so it has room for few tables; rows of the others
+/// stand in the joined rows that it was made from.
 #[derive(Clone, Copy)]
 pub struct JoinedRow<'a> {
-    rows: [Part<'a>; MAX_TABLES],
+    near: [Part<'a>; NEAR_TABLES],
+    /// The table of which `far` is a row, if `before` is one.
+    table: usize,
+    far: Part<'a>,
+    before: Option<&'a JoinedRow<'a>>,
     slots: &'a [(u8, u16)],
 }
 
 impl<'a> JoinedRow<'a> {
     pub fn new(slots: &'a [(u8, u16)]) -> Self {
-        Self { rows: [Part::None; MAX_TABLES], slots }
+        Self { near: [Part::None; NEAR_TABLES], table: 0, far: Part::None, before: None, slots }
     }
 
     #[must_use]
-    pub fn with(mut self, table: usize, id: RowId, row: RowRef<'a>) -> Self {
-        self.rows[table] = Part::Stored(id, row);
-        self
+    pub fn with<'b>(&'b self, table: usize, id: RowId, row: RowRef<'b>) -> JoinedRow<'b> {
+        self.with_part(table, Part::Stored(id, row))
     }
 
     #[must_use]
-    pub fn with_values(mut self, table: usize, row: &'a [Value]) -> Self {
-        self.rows[table] = Part::Values(row);
+    pub fn with_values<'b>(&'b self, table: usize, row: &'b [Value]) -> JoinedRow<'b> {
+        self.with_part(table, Part::Values(row))
+    }
+
+    /// # Panics
+    /// If the table is none of the first [`NEAR_TABLES`].
+    #[must_use]
+    pub fn with_near_values(mut self, table: usize, row: &'a [Value]) -> Self {
+        self.near[table] = Part::Values(row);
         self
+    }
+
+    #[inline]
+    fn with_part<'b>(&'b self, table: usize, part: Part<'b>) -> JoinedRow<'b> {
+        let mut joined: JoinedRow<'b> = *self;
+        match joined.near.get_mut(table) {
+            Some(near) => *near = part,
+            None => {
+                joined.table = table;
+                joined.far = part;
+                joined.before = Some(self);
+            }
+        }
+        joined
     }
 
     #[inline]
     fn at(&self, slot: usize) -> (&Part<'a>, usize) {
         let (table, column) = self.slots[slot];
-        (&self.rows[usize::from(table)], column.into())
+        let part = match self.near.get(usize::from(table)) {
+            Some(near) => near,
+            None => self.far(table.into()),
+        };
+        (part, column.into())
+    }
+
+    fn far(&self, table: usize) -> &Part<'a> {
+        let mut joined = self;
+        while let Some(before) = joined.before {
+            if joined.table == table {
+                return &joined.far;
+            }
+            joined = before;
+        }
+        &Part::None
     }
 }
 

@@ -365,13 +365,15 @@ impl Target {
             if let Some(few) = few_of_an_order(limit, &self.table, true)
                 && !has_at_most(few, &self.table, &self.way.access, found, keys, read)
             {
-                let told = ctx.warning_count();
+                let (told, mark) = (ctx.warning_count(), txn.mark());
                 let row = JoinedRow::new(&[]);
                 let found = locate(&self.table, &along.access, &row, params, ctx, keys)?;
                 let most = few.saturating_mul(PATIENCE);
                 if self.find_by(along, found, limit, most, is_update, txn, run, scratch)? {
                     return Ok(());
                 }
+                // Its locks are in another order than those of the way that is gone now.
+                txn.rollback_statement(mark);
                 ctx.truncate_warnings(told);
                 let found = locate(&self.table, &self.way.access, &row, params, ctx, &mut scratch.keys)?;
                 return self

@@ -373,3 +373,20 @@ fn what_large_packets_and_large_rows_took_is_given_back() {
     assert_eq!(length, Some(20 * MIB));
     server.within(SOON, "all is given back", || server.buffered() == 0);
 }
+
+#[test]
+fn what_shows_warnings_has_none_of_its_own() {
+    let server = DatabaseServer::start(512 * MIB);
+    let mut connection = server.connect();
+    server.run(&["CREATE DATABASE test"]);
+    let mut warnings_of = |sql: &str| {
+        let mut result = connection.query_iter(sql).expect("answered");
+        (&mut result).for_each(|row| drop(row.expect("a row")));
+        result.warnings()
+    };
+    assert_eq!(warnings_of("DROP TABLE IF EXISTS test.a, test.b"), 2);
+    // Connectors ask again as long as there are some.
+    for sql in ["SHOW WARNINGS", "SHOW ERRORS", "SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS"] {
+        assert_eq!(warnings_of(sql), 0, "{sql}");
+    }
+}

@@ -265,13 +265,15 @@ impl Session {
         let result = self.keep_assigned(result);
         self.collect_warnings();
         match result {
+            // The conditions that it tells of are not its own, and FOUND_ROWS() goes on telling of the statement before.
+            Ok(Outcome::Rows(_)) if is_about_conditions(kind) => {
+                self.row_count = -1;
+                sink.end(Status { warnings: 0, ..self.status_now() })?;
+                Ok(())
+            }
             Ok(outcome) if is_about_conditions(kind) => {
-                // FOUND_ROWS() goes on telling of the statement before.
                 self.finish(outcome, sink)?;
-                self.found_rows = found_rows;
-                if matches!(kind, StatementKind::GetDiagnostics(_)) {
-                    self.row_count = row_count;
-                }
+                (self.found_rows, self.row_count) = (found_rows, row_count);
                 Ok(())
             }
             Ok(outcome) => self.finish(outcome, sink),
@@ -420,6 +422,7 @@ impl Session {
         let text =
             Text { source: sql.as_bytes(), params: &[], types: Vec::new(), using: &[], parsed_by: None };
         let last = statements.len() - 1;
+        let mode = self.settings.sql_mode;
         for (at, statement) in statements.iter().enumerate() {
             self.more_results = at < last;
             if sink.wants_flush() {
@@ -434,6 +437,17 @@ impl Session {
             if self.hinted.is_none() {
                 self.begin_hints(statement.hints.as_deref());
             }
+            let is_part = last > 0 && self.hinted.is_none() && self.settings.sql_mode == mode;
+            if is_part {
+                match self.run_part(&statement.span.text(sql.as_bytes()), sink).await {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(error) => {
+                        self.more_results = false;
+                        return Err(error);
+                    }
+                }
+            }
             self.assigns = statement.assigns;
             self.deprecated.extend_from_slice(&statement.deprecated);
             self.part_of_text = Some(statement.span);
@@ -447,6 +461,44 @@ impl Session {
             result?;
         }
         Ok(())
+    }
+
+    /// Runs one of several statements on its plan, which is that of a text of its own; false if another path is to take it, and nothing
+    /// happened yet.
+    async fn run_part(&mut self, part: &str, sink: &mut dyn ResultSink) -> Result<bool, SqlError> {
+        let mode = self.settings.sql_mode;
+        let mut digest = Digest::default();
+        if !self.takes_point_path() || !digest.read(part.as_bytes(), mode) || digest.hinted {
+            return Ok(false);
+        }
+        let values: Vec<Datum<'_>> = digest.slots.iter().map_while(|slot| slot.value(part, mode)).collect();
+        if values.len() != digest.slots.len() {
+            return Ok(false);
+        }
+        let candidate = Candidate {
+            digest: &digest.text,
+            slots: &digest.slots,
+            limits: &digest.limits,
+            source: part,
+            parsed_by: mode.of(SqlMode::PARSING),
+            values: &values,
+            params: false,
+        };
+        let plan = self.take_plan(&candidate).or_else(|| {
+            let client = self.settings.client_charset;
+            // Its slots are places in its own text.
+            let statements = parse_up_to_error(part.as_bytes(), mode, client).ok()?;
+            let [statement] = &*statements else { return None };
+            match statement.params > 0 || is_tall(statement.height) {
+                true => None,
+                false => self.compile_plan(&candidate, &statement.kind, &statement.deprecated),
+            }
+        });
+        let Some((hash, plan)) = plan else { return Ok(false) };
+        self.part_of_text = None;
+        let result = self.run_plan_of_text(&plan, part, &values, sink).await;
+        self.give_plan(hash, plan);
+        result
     }
 
     /// Runs a prepared statement, on the point path if it has a plan.

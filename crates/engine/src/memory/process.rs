@@ -55,7 +55,10 @@ impl Process {
     pub fn look(&self, counted: usize) {
         // Without a /proc all is taken to be counted.
         let Some(resident) = resident_bytes() else { return };
-        let rest = resident.saturating_sub(counted);
+        self.note(resident.saturating_sub(counted));
+    }
+
+    pub(super) fn note(&self, rest: usize) {
         let mut looks = self.looks.lock();
         looks.add(rest, Instant::now());
         self.least.store(looks.least(), Relaxed);

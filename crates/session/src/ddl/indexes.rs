@@ -89,7 +89,10 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, texts: Texts<'_>) -> Res
         check_only_primary(def)?;
     }
     let own_name = spec.name.as_ref().map(|name| name.name.clone());
-    if let Some(name) = own_name.as_ref().filter(|name| kind != IndexKind::Primary && is_taken(def, name)) {
+    let is_taken = |name: &&String| kind != IndexKind::Primary && is_taken(def, name);
+    let taken = own_name.as_ref().filter(is_taken).cloned();
+    let gives_way = |index: &IndexDef, name: &str| index.generated && names::eq(&index.name, name);
+    if let Some(name) = taken.as_ref().filter(|name| !def.indexes.iter().any(|index| gives_way(index, name))) {
         return Err(ErrorCode::DUP_KEYNAME.with(&[name]));
     }
     let name = own_name.or_else(|| is_functional.then(|| free_name(def, functional::UNNAMED)));
@@ -109,6 +112,14 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, texts: Texts<'_>) -> Res
         if parts[..at].iter().any(|other| other.column == part.column) {
             return Err(ErrorCode::DUP_FIELDNAME.with(&[&def.columns[part.column].name]));
         }
+    }
+    if let Some(name) = &taken {
+        // The index that a foreign key was given leaves its name to one that serves the key as well.
+        let new = IndexDef { parts: parts.clone(), ..IndexDef::new(name.clone(), kind, &[]) };
+        def.indexes.retain(|index| {
+            let columns: Vec<usize> = index.parts.iter().map(|part| part.column).collect();
+            !gives_way(index, name) || !new.serves_foreign_key(&columns)
+        });
     }
     let at = push(def, kind, name.as_deref(), parts)?;
     def.indexes[at].invisible = spec.invisible;

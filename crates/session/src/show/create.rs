@@ -24,7 +24,7 @@ pub(crate) fn create_table(
         table.own_columns().iter().map(|column| column_line(column, table.default_collation, quotes, zone));
     let indexes = indexes_of(table).into_iter().map(|index| index_line(index, table, quotes));
     let mut keys: Vec<_> = table.foreign_keys.iter().collect();
-    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    keys.sort_by_cached_key(|key| names::fold(&key.name).into_owned());
     let keys = keys.into_iter().map(|key| format!("  {}", key.definition(table, quote)));
     let checks = checks_of(table).into_iter().map(|check| {
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };

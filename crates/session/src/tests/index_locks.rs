@@ -34,6 +34,8 @@ const WHERES: &[(&str, i32)] = &[
     ("st IN (1, 3) ORDER BY dt LIMIT 1", 2),
     ("st = 2 ORDER BY dt LIMIT 1", 5),
     ("st = 2 AND v = 0 ORDER BY dt DESC LIMIT 2", 6),
+    // A way along the order that is left for the index holds nothing.
+    ("st = 2 AND v <> 0 ORDER BY dt LIMIT 1", 400),
     // Nothing is looked for where a condition on no row does not hold.
     ("1 = 0", 0),
     ("a = 5 AND 1 = 0", 0),
