@@ -36,6 +36,12 @@ pub(crate) enum Action<'a, 'c> {
     /// The row is copied to the buffer of old images.
     Share,
     Lock,
+    /// As [`Self::Share`] or [`Self::Lock`], if the row has the key of the entry that led to it: one that others have changed
+    /// since is none of those that the statement reads, and is not held for it.
+    LockFitting {
+        exclusive: bool,
+        fits: &'a mut dyn FnMut(&RowRef<'_>) -> bool,
+    },
     Delete,
     /// Hot rows are changed in place; of a cold row, this is the delete of its old place. The row as it was is
     /// copied if index keys change.
@@ -47,23 +53,27 @@ pub(crate) enum Action<'a, 'c> {
 impl Action<'_, '_> {
     pub fn mode(&self) -> LockMode {
         match self {
-            Self::Share => LockMode::Shared,
-            Self::Lock | Self::Delete | Self::Update(_) | Self::Modify(_) => LockMode::Exclusive,
+            Self::Share | Self::LockFitting { exclusive: false, .. } => LockMode::Shared,
+            Self::LockFitting { .. } | Self::Lock | Self::Delete | Self::Update(_) | Self::Modify(_) => {
+                LockMode::Exclusive
+            }
         }
     }
 
     pub fn is_misled(&mut self, newest: &RowRef<'_>) -> bool {
         match self {
             Self::Modify(modify) => modify.is_misled(newest),
-            _ => false,
+            Self::LockFitting { fits, .. } => !fits(newest),
+            Self::Share | Self::Lock | Self::Delete | Self::Update(_) => false,
         }
     }
 
     /// What is to be done to the row; nothing, if whoever is shown it does not want it.
     pub fn decide(&mut self, table: &TableHandle, row: RowRef<'_>) -> Option<RowOp<'_>> {
         Some(match self {
-            Self::Share => RowOp::Share,
-            Self::Lock => RowOp::Lock { copy: true },
+            // Whether it fits was looked at under the same latch.
+            Self::Share | Self::LockFitting { exclusive: false, .. } => RowOp::Share,
+            Self::Lock | Self::LockFitting { .. } => RowOp::Lock { copy: true },
             Self::Delete => RowOp::Delete { copy: table.is_parent() },
             Self::Update(after) => RowOp::Update { after, changes_keys: changes_keys(table, after) },
             Self::Modify(modify) => return modify.decide(table, row),

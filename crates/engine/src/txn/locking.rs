@@ -174,7 +174,7 @@ impl Txn {
                     Ok(Found::InPlace | Found::Relocated) => {
                         let row = row.row(&table.layout);
                         let mut shown = RowVerdict::Unwanted;
-                        if entry_is_of(index, &row, entry, key) {
+                        if !self.is_strict() || entry_is_of(index, &row, entry, key) {
                             visited.note(entry_key, id);
                             may_move_on = false;
                             self.locks.deferral.note_shown();
@@ -275,7 +275,7 @@ impl Txn {
     ) -> Result<Found> {
         let lock = how.lock;
         let at_once = RowLock { wait: LockWait::SkipLocked, ..lock };
-        let found = self.lock_touched(t, table, id, at_once, buf)?;
+        let found = self.lock_fitting(t, table, id, at_once, fits, buf)?;
         if found != Found::Busy || lock == at_once {
             return Ok(found);
         }
@@ -293,7 +293,7 @@ impl Txn {
                 return Ok(Found::Busy);
             }
         }
-        self.lock_touched(t, table, id, lock, buf)
+        self.lock_fitting(t, table, id, lock, fits, buf)
     }
 
     /// Begins to use a table whose rows are to be locked, whether there are any or not.

@@ -9,6 +9,8 @@ use avocet_storage::hot::RowBuf;
 use avocet_storage::relation::pin;
 use avocet_storage::rows::{Access, RowLatch};
 
+use avocet_types::RowRef;
+
 use super::action::{Action, Found, LockWait, RowLock, RowOp};
 use super::core::Txn;
 use super::parts::Conflict;
@@ -265,6 +267,25 @@ impl Txn {
         if let Some(place) = place {
             self.engine.row_locks.leave(&place);
         }
+    }
+
+    /// As [`Self::lock_touched`], if the row fits. Strictly it is locked, or a conflict, whether it does or not: the snapshot's
+    /// version is one that the statement reads.
+    pub(super) fn lock_fitting(
+        &mut self,
+        t: u16,
+        table: &Arc<TableHandle>,
+        id: RowId,
+        lock: RowLock,
+        fits: &mut dyn FnMut(&RowRef<'_>) -> bool,
+        buf: &mut RowBuf,
+    ) -> Result<Found> {
+        if self.is_strict() {
+            return self.lock_touched(t, table, id, lock, buf);
+        }
+        self.check_footprint()?;
+        let mut action = Action::LockFitting { exclusive: lock.exclusive, fits };
+        self.on_newest(t, table, id, &mut action, lock.wait, buf)
     }
 
     /// Locks the newest version of a row and copies it.

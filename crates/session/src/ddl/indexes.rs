@@ -92,7 +92,8 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, texts: Texts<'_>) -> Res
     let is_taken = |name: &&String| kind != IndexKind::Primary && is_taken(def, name);
     let taken = own_name.as_ref().filter(is_taken).cloned();
     let gives_way = |index: &IndexDef, name: &str| index.generated && names::eq(&index.name, name);
-    if let Some(name) = taken.as_ref().filter(|name| !def.indexes.iter().any(|index| gives_way(index, name))) {
+    if let Some(name) = taken.as_ref().filter(|name| !def.indexes.iter().any(|index| gives_way(index, name)))
+    {
         return Err(ErrorCode::DUP_KEYNAME.with(&[name]));
     }
     let name = own_name.or_else(|| is_functional.then(|| free_name(def, functional::UNNAMED)));
