@@ -15,7 +15,9 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{self as df, BinaryExpr, Operator, ScalarUDF, lit};
 
+use crate::in_set::InSetUdf;
 use crate::lower::Lowerer;
+use crate::names::df_result;
 use crate::scan::scalar_of;
 use crate::udf::{EvalUdf, SortKeyUdf, TrimmedUdf};
 
@@ -310,6 +312,15 @@ impl Lowerer {
                 return Ok(None);
             }
             items.push(cast(item, &inner.ty));
+        }
+        if items.len() > LONG_CHAIN {
+            let member = |item: &df::Expr| match item {
+                df::Expr::Literal(value, _) if value.data_type() == inner.ty => Some(value.clone()),
+                _ => None,
+            };
+            if let Some(members) = items.iter().map(member).collect() {
+                return df_result(InSetUdf::call(inner.expr, &inner.ty, members, negated)).map(Some);
+            }
         }
         Ok(Some(df::Expr::InList(InList::new(Box::new(inner.expr), items, negated))))
     }

@@ -28,6 +28,7 @@ mod error;
 mod expr;
 mod finite;
 mod frame;
+mod in_set;
 mod joins;
 mod json_table;
 mod lookahead;

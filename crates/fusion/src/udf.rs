@@ -19,6 +19,9 @@ use datafusion::logical_expr::{
 
 use crate::results::ResultBytes;
 
+/// An expression of more parts has no text in its name, which plans ask for again and again.
+const MOST_NAMED: usize = 256;
+
 /// An expression of ours as a function of its columns.
 #[derive(Debug)]
 pub struct EvalUdf {
@@ -30,12 +33,18 @@ pub struct EvalUdf {
     program: BatchProgram,
     context: Arc<EvalContext>,
     results: Arc<ResultBytes>,
+    /// Of the expression, which may be long: plans are hashed and compared by every pass over them.
+    hash: u64,
     signature: Signature,
 }
 
 impl PartialEq for EvalUdf {
     fn eq(&self, other: &Self) -> bool {
-        self.expr == other.expr && self.args == other.args && self.truth == other.truth
+        std::ptr::eq(self, other)
+            || (self.hash == other.hash
+                && self.truth == other.truth
+                && self.args == other.args
+                && self.expr == other.expr)
     }
 }
 
@@ -43,8 +52,7 @@ impl Eq for EvalUdf {}
 
 impl Hash for EvalUdf {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.expr.hash(state);
-        self.args.hash(state);
+        self.hash.hash(state);
         self.truth.hash(state);
     }
 }
@@ -65,7 +73,8 @@ impl EvalUdf {
             n => TypeSignature::Any(n),
         };
         let signature = Signature::new(signature, volatility);
-        Ok(ScalarUDF::new_from_impl(Self { expr, args, truth, program, context, results, signature }))
+        let hash = foldhash::fast::FixedState::default().hash_one((&expr, &args));
+        Ok(ScalarUDF::new_from_impl(Self { expr, args, truth, program, context, results, hash, signature }))
     }
 
     fn evaluate(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
@@ -100,9 +109,17 @@ impl ScalarUDFImpl for EvalUdf {
 
     fn schema_name(&self, args: &[datafusion::logical_expr::Expr]) -> Result<String> {
         let names: Vec<String> = args.iter().map(ToString::to_string).collect();
-        let sql = self.expr.sql(|index| names.get(index).cloned().unwrap_or_default());
         // Names stand for expressions, but conversions are not seen in their text.
         let hash = foldhash::fast::FixedState::default().hash_one(self);
+        let mut parts = 0;
+        let is_long = self.expr.any(&mut |_| {
+            parts += 1;
+            parts > MOST_NAMED
+        });
+        if is_long {
+            return Ok(format!("eval({})#{hash:x}", names.join(", ")));
+        }
+        let sql = self.expr.sql(|index| names.get(index).cloned().unwrap_or_default());
         Ok(format!("{sql}#{hash:x}"))
     }
 

@@ -5,7 +5,7 @@ use avocet_types::convert::{StoreError, store_column};
 use avocet_types::error::{ErrorCode, SqlError, column_error, error_of_column, store_error};
 use avocet_types::expr::{EvalContext, Expr, RowProgram, RowSource, Warning};
 use avocet_types::rules::evaluate;
-use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, RowRules, TableDef, Value};
+use avocet_types::{ColumnDef, Datum, DefaultValue, RowRef, RowRules, SqlType, TableDef, Value};
 
 use super::{
     Refusal, Run, convert_context, implicit_default, no_default, note_stored, note_updated, now, rules_of,
@@ -121,7 +121,8 @@ impl Assignments {
                     } else {
                         program.eval(&Assigned { row, width: columns.len(), inputs, changes }, params, ctx)?
                     };
-                    match store_column(value, program.ty(), column, &convert) {
+                    let (value, ty) = of_long_document(value, program.ty(), column, ctx)?;
+                    match store_column(value, ty, column, &convert) {
                         Ok(stored) => {
                             if let Some(problem) = &stored.warning {
                                 note_stored(ctx, problem, &column.name, number);
@@ -226,6 +227,21 @@ pub fn check_zero_default(column: &ColumnDef, ctx: &EvalContext, number: u64) ->
         Some(DefaultValue::Const(value)) if value.has_zero_date() => zero_default(value, column, ctx, number),
         _ => Ok(()),
     }
+}
+
+/// A value on its way into a column, and its type: a long text of a document becomes the document before, since that is counted.
+pub(super) fn of_long_document<'v, 't>(
+    value: Datum<'v>,
+    ty: &'t SqlType,
+    column: &ColumnDef,
+    ctx: &EvalContext,
+) -> Result<(Datum<'v>, &'t SqlType), SqlError> {
+    if column.ty != SqlType::Json || !matches!(value, Datum::Str(_)) {
+        return Ok((value, ty));
+    }
+    let value = ctx.document_of_long_text(value, &column.ty)?;
+    let ty = if matches!(value, Datum::Bytes(_)) { &SqlType::Json } else { ty };
+    Ok((value, ty))
 }
 
 #[cold]

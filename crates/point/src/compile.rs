@@ -15,7 +15,7 @@ use avocet_types::{Collation, Datum, SqlType};
 use super::aggregate::{AggregatePlan, Aggregation};
 use super::choose::{Choice, Grouped, Wish, choose_loose};
 use super::joins::{Joins, Lead, Membership, Ordered};
-use super::known::Known;
+use super::known::{CompileBudget, Known};
 use super::late::evaluated_late;
 use super::scope::{ReadAs, Scope};
 use super::select::{LeadTerm, Output, Record, Select, SortTerm, Source};
@@ -57,10 +57,16 @@ pub fn compile_query(
     catalog: &Catalog,
     given: &[TableId],
 ) -> Result<PointPlan, Refusal> {
-    let known = Known::new(catalog).given(given);
+    let budget = || match query.locks || query.assigns {
+        true => CompileBudget::without_alternative(),
+        false => CompileBudget::new(),
+    };
+    let (first_budget, tried_budget) = (budget(), budget());
+    let known = Known::new(catalog, &first_budget).given(given);
     let Block { select, tables, dates, .. } = match compile_block(query, &known, Nesting::Statement) {
         Err(Refusal::NotPoint(reason)) if is_repeatable(query) => {
-            let Ok(mut block) = compile_block(query, &known.trying(), Nesting::Statement) else {
+            let known = Known::new(catalog, &tried_budget).given(given).trying();
+            let Ok(mut block) = compile_block(query, &known, Nesting::Statement) else {
                 return Err(reason.into());
             };
             block.select.is_tried = true;

@@ -18,11 +18,11 @@ use avocet_types::{ColumnDef, Datum, Decimal, RowRules, SqlType, TableDef, Value
 
 use super::assign::{
     Computing, check_zero_default, computed_default, computed_value, default_of, missing_default,
-    not_for_generated,
+    not_for_generated, of_long_document,
 };
 use super::compile::{Nesting, compile_block};
 use super::ignore::{is_of_row, warn_of, warn_of_row};
-use super::known::Known;
+use super::known::{CompileBudget, Known};
 use super::lookups::LookupScratch;
 use super::numbers::Generated;
 use super::rows::Rows;
@@ -190,7 +190,8 @@ fn compile_from_query(
     if bound.body.outputs.len() != width + beside {
         return Err(ErrorCode::WRONG_VALUE_COUNT_ON_ROW.with(&[&1]).into());
     }
-    let block = compile_block(bound, &Known::new(catalog), Nesting::Change)?;
+    let budget = CompileBudget::new();
+    let block = compile_block(bound, &Known::new(catalog, &budget), Nesting::Change)?;
     let types: Vec<SqlType> = bound.output().map(|column| column.ty).collect();
     let mut sources: Vec<Source> = handle.def.columns.iter().map(|_| Source::Omitted).collect();
     for (at, column) in columns.iter().enumerate() {
@@ -638,6 +639,7 @@ impl Insert {
                 row[at] = value;
                 continue;
             }
+            let (value, ty) = of_long_document(value, ty, column, ctx)?;
             let stored = store_column(value, ty, column, &convert)
                 .map_err(|problem| column_error(&problem, &self.table.def.name, &column.name, number))?;
             if let Some(problem) = &stored.warning {

@@ -1,11 +1,42 @@
 //! What a block can read: stored tables, and the common table expressions around it.
 
+use std::cell::Cell;
+
 use avocet_base::TableId;
 use avocet_engine::Catalog;
 use avocet_sql::plan::walk::for_each_expr_mut;
 use avocet_sql::plan::{Cte, CteBody, CteId, QueryExpr, TableScan};
 
 use super::NotPoint;
+
+/// So many subqueries are compiled for a plan at most. Each is compiled once for each way to ask it, within each way to ask the
+/// one around it: the number of compilations may double with each level.
+const MOST_COMPILED: usize = 512;
+
+/// The same, of a statement that no other executor can take.
+const MOST_COMPILED_WITHOUT_ALTERNATIVE: usize = 1 << 13;
+
+/// How many more subqueries may be compiled for a plan.
+pub struct CompileBudget(Cell<usize>);
+
+impl CompileBudget {
+    /// Of a statement that another executor can take.
+    pub fn new() -> Self {
+        Self(Cell::new(MOST_COMPILED))
+    }
+
+    /// Of a statement that must have a point plan.
+    pub fn without_alternative() -> Self {
+        Self(Cell::new(MOST_COMPILED_WITHOUT_ALTERNATIVE))
+    }
+
+    fn take(&self) -> Result<(), NotPoint> {
+        let left = self.0.get().checked_sub(1);
+        let left = left.ok_or_else(|| NotPoint::because("subqueries that are compiled too often"))?;
+        self.0.set(left);
+        Ok(())
+    }
+}
 
 #[derive(Clone, Copy)]
 pub struct Known<'k> {
@@ -16,6 +47,7 @@ pub struct Known<'k> {
     /// The recursion whose step this is.
     within: Option<&'k Cte>,
     around: Option<&'k Known<'k>>,
+    budget: &'k CompileBudget,
     /// Estimates are no reason against a way along an index: the plan is tried, and left when it takes too long.
     pub tries: bool,
 }
@@ -31,8 +63,13 @@ pub enum Referenced<'k> {
 }
 
 impl<'k> Known<'k> {
-    pub fn new(catalog: &'k Catalog) -> Self {
-        Self { catalog, given: &[], ctes: &[], within: None, around: None, tries: false }
+    pub fn new(catalog: &'k Catalog, budget: &'k CompileBudget) -> Self {
+        Self { catalog, given: &[], ctes: &[], within: None, around: None, budget, tries: false }
+    }
+
+    /// Counts a subquery that is to be compiled.
+    pub fn count_subquery(&self) -> Result<(), NotPoint> {
+        self.budget.take()
     }
 
     /// The same, with tables whose rows the caller has.

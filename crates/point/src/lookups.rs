@@ -12,7 +12,7 @@ use avocet_types::expr::Expr;
 use avocet_types::{Datum, Value};
 
 use super::compile::{Answer, Compiled, compile_subplan};
-use super::known::Known;
+use super::known::{CompileBudget, Known};
 use super::scope::{JoinedRow, NEAR_TABLES, Scope};
 use super::subplan::{SubPlan, SubScratch};
 use super::{NotPoint, ReadAs, Refusal, Run, Table};
@@ -50,7 +50,8 @@ impl Lookups {
         };
         // Nobody else can take them: they are run whatever it takes.
         let parent = BoundQuery { assigns: true, ..query.clone() };
-        let known = Known::new(catalog);
+        let budget = CompileBudget::without_alternative();
+        let known = Known::new(catalog, &budget);
         let mut scope = Scope::new();
         let columns: Vec<ColumnId> = (0..width as u32).map(ColumnId).collect();
         scope.add_rows(&columns)?;

@@ -25,7 +25,7 @@ use super::assign::{Assigned, Assignments};
 use super::checks::{RowCheck, first_failed, warn_of_check};
 use super::compile::{Nesting, compile_block};
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
-use super::known::Known;
+use super::known::{CompileBudget, Known};
 use super::rows::Rows;
 use super::scope::with_dates_of;
 use super::select::{Select, Source};
@@ -78,7 +78,8 @@ pub fn compile_modify(
     }
     let verb = if spec.is_delete() { Verb::Delete } else { Verb::Update };
     let changer = Changer::compile(&bound, verb, ignore, catalog)?;
-    let block = compile_block(&bound.query, &Known::new(catalog), Nesting::Change)?;
+    let budget = CompileBudget::new();
+    let block = compile_block(&bound.query, &Known::new(catalog, &budget), Nesting::Change)?;
     let values = bound.assignments.iter().filter_map(|assignment| assignment.value.as_ref());
     let dates = with_dates_of(values, &block.dates);
     let kind = Kind::Modify(Modify { select: block.select, changer });

@@ -238,6 +238,14 @@ impl Host for SessionHost {
         }
     }
 
+    fn reserve(&self, bytes: usize) -> bool {
+        self.server.memory().reserve(bytes)
+    }
+
+    fn release(&self, bytes: usize) {
+        self.server.memory().release(bytes);
+    }
+
     fn random_bytes(&self, to: &mut [u8]) {
         use rand::{RngCore, rngs::OsRng};
         OsRng.fill_bytes(to);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use avocet_engine::{AccountId, Engine};
+use avocet_engine::{AccountId, Engine, MemoryBudget};
 use avocet_types::Value;
 
 use super::api::Connections;
@@ -43,6 +43,11 @@ impl ServerFunctions {
     ) -> Self {
         let (may_read_files, may_see_roles) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { engine, folder, connections, variables, may_read_files, may_see_roles }
+    }
+
+    /// The server's memory.
+    pub fn memory(&self) -> &MemoryBudget {
+        self.engine.memory()
     }
 
     /// What the session's account may do now.

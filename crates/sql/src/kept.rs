@@ -18,7 +18,7 @@ use avocet_types::collation::Charset;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::SqlMode;
 use avocet_types::names;
-use avocet_types::{DefaultValue, TableDef};
+use avocet_types::{ColumnDef, DefaultValue, TableDef};
 
 use crate::parse::ast::{Expr, ExprKind};
 use crate::parse::{ParseError, grow_stack, parse_expr};
@@ -120,9 +120,11 @@ fn check_default(table: &TableDef, at: usize, text: &str) -> Result<(), SqlError
 /// Errors 3108, 3766 and 3837 if another column is computed from this one. Those for which `goes` holds do not count.
 pub fn check_is_unused(table: &TableDef, column: usize, goes: &dyn Fn(&str) -> bool) -> Result<(), SqlError> {
     let name = &table.columns[column].name;
-    for (_, other) in
-        table.columns.iter().enumerate().filter(|(at, other)| *at != column && !goes(&other.name))
-    {
+    // Few columns are computed; to look for one among those that go may take long.
+    let is_computed =
+        |other: &ColumnDef| other.generated.is_some() || matches!(other.default, Some(DefaultValue::Expr(_)));
+    let others = table.columns.iter().enumerate().filter(|(at, other)| *at != column && is_computed(other));
+    for (_, other) in others.filter(|(_, other)| !goes(&other.name)) {
         if let Some(generated) = &other.generated
             && columns_of(&generated.expr, table)?.contains(&column)
         {

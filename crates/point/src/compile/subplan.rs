@@ -79,9 +79,8 @@ const LIKELY_ROUNDS: f64 = 10.0;
 /// The rows that a table of the caller's is taken to have.
 const LIKELY_GIVEN: f64 = 100.0;
 
-/// So many subqueries may stand within one another: each is compiled for several ways to ask it, within each way to ask the
-/// one around it.
-const MOST_WITHIN: usize = 5;
+/// So many subqueries may stand within one another: a run has some frames on the stack for each.
+const MOST_WITHIN: usize = 16;
 
 /// Compiles a subquery of `parent`, whose tables `scope` has; `outer` are the columns of `parent` that it uses.
 pub fn compile_subplan(
@@ -95,6 +94,7 @@ pub fn compile_subplan(
     if subquery_depth(query) > MOST_WITHIN {
         return Err(NotPoint::because("subqueries that are nested deeply").into());
     }
+    known.count_subquery()?;
     let mut outer = outer.to_vec();
     let mut body = query.clone();
     let needles = answer.needles();

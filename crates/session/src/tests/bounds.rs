@@ -146,3 +146,18 @@ fn values_that_functions_make_fit_a_packet() {
         "NULL",
     );
 }
+
+/// A pattern with `_` in a long segment is looked for anew at each place of a text: it asks whether to go on.
+#[test]
+fn long_patterns_end_at_their_deadline() {
+    let mut client = Client::new();
+    client.run("CREATE TABLE l (id INT PRIMARY KEY, s VARCHAR(20)); INSERT INTO l VALUES (1, 'a'), (2, 'A')");
+    client.run("SET max_execution_time = 200");
+    let pattern = "CONCAT('%', REPEAT('a', 100000), '_b%')";
+    for text in ["CONCAT(s, REPEAT('a', 2000000))", "CAST(CONCAT(s, REPEAT('a', 2000000)) AS BINARY)"] {
+        let begin = std::time::Instant::now();
+        let answer = client.run(&format!("SELECT COUNT(*) FROM l WHERE {text} LIKE {pattern}"));
+        assert!(answer.starts_with("ERROR 3024"), "{text}: {answer}");
+        assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{text}: {:?}", begin.elapsed());
+    }
+}

@@ -189,6 +189,79 @@ fn deep_statements_end_with_an_answer_or_an_error() {
     thread.expect("a thread").join().expect("it passes");
 }
 
+/// `NOT EXISTS` within one another, of which the innermost uses columns of all around it.
+fn nested_not_exists(depth: usize) -> String {
+    let equals = |n| format!("t{depth}.id = t{n}.v");
+    let mut query = format!("SELECT 1 FROM f t{depth} WHERE {}", joined(" AND ", depth, equals));
+    for level in (1..depth).rev() {
+        query = format!("SELECT 1 FROM f t{level} WHERE NOT EXISTS ({query})");
+    }
+    format!("SELECT COUNT(*) FROM f t0 WHERE NOT EXISTS ({query})")
+}
+
+/// A few rows are few at each level: none of them is a plan of its own.
+#[test]
+fn nested_subqueries_of_few_rows_are_answered_soon() {
+    let mut client = filled();
+    client.run("CREATE TABLE f (id INT PRIMARY KEY, v INT); INSERT INTO f VALUES (1, 1), (2, 2), (3, 3)");
+    for (depth, wanted) in [(6, "0"), (8, "0"), (9, "3")] {
+        let begin = Instant::now();
+        client.check(&nested_not_exists(depth), wanted);
+        assert!(begin.elapsed() < SOON, "{depth}: {:?}", begin.elapsed());
+    }
+}
+
+/// Ways to ask a subquery multiply with each level, but not without end.
+#[test]
+fn nested_memberships_are_planned_soon() {
+    let mut client = filled();
+    for shape in ["id IN", "id NOT IN", "v = 1 OR id IN"] {
+        let mut query = "SELECT MAX(v) FROM t GROUP BY s".to_owned();
+        for level in 0..15 {
+            query = format!("SELECT v FROM t t{level} WHERE {shape} ({query})");
+        }
+        let begin = Instant::now();
+        let answer = client.run(&query);
+        assert!(begin.elapsed() < SOON, "{shape}: {:?}", begin.elapsed());
+        assert!(!answer.starts_with("ERROR"), "{shape}: {answer}");
+    }
+}
+
+/// Constants are put in order once: rows times constants would be more than a billion comparisons here.
+#[test]
+fn many_rows_are_looked_up_in_long_lists() {
+    let mut client = filled();
+    client.run(
+        "CREATE TABLE rows_ (id INT, s VARCHAR(20), x DOUBLE);
+         INSERT INTO rows_ SELECT a.id * 100 + b.id, CONCAT('x', a.id * 100 + b.id), a.id * 100 + b.id FROM t a, t b;
+         INSERT INTO rows_ SELECT id + 10000, CONCAT(s, 'y'), x + 10000 FROM rows_",
+    );
+    let list = |term: fn(usize) -> String| joined(", ", 60_000, term);
+    for (test, wanted) in [
+        (format!("s IN ({})", list(|n| format!("'X{n}'"))), "10000"),
+        (format!("CAST(s AS BINARY) NOT IN ({})", list(|n| format!("'x{n}'"))), "10000"),
+        (format!("x IN ({})", list(|n| format!("{n}e0"))), "20000"),
+        (format!("(id, s) IN ({})", list(|n| format!("({n}, 'x{n}')"))), "10000"),
+    ] {
+        let begin = Instant::now();
+        client.check(&format!("SELECT COUNT(*) FROM rows_ WHERE {test}"), wanted);
+        assert!(begin.elapsed() < SOON, "{}: {:?}", &test[..20], begin.elapsed());
+    }
+}
+
+#[test]
+fn many_columns_are_dropped_at_once() {
+    let mut client = Client::new();
+    client.run(&format!(
+        "CREATE TABLE wide (id INT PRIMARY KEY, {})",
+        joined(", ", 3_000, |n| format!("c{n} INT"))
+    ));
+    let begin = Instant::now();
+    client.run(&format!("ALTER TABLE wide {}", joined(", ", 3_000, |n| format!("DROP COLUMN c{n}"))));
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+    client.check("SELECT COUNT(*) FROM information_schema.columns WHERE table_name = 'wide'", "1");
+}
+
 /// A deadline and KILL end what takes long to plan.
 #[test]
 fn planning_obeys_deadlines() {

@@ -457,3 +457,34 @@ fn what_sessions_keep_counts() {
     client.check(&list(10_000), "0");
     assert_eq!(clients(&client), 0);
 }
+
+/// The tree of a document takes many times the bytes of its text, while it is made: it is counted, refused, and given back.
+#[test]
+fn documents_of_long_texts_count() {
+    let mut client = Client::with(|options| options.memory_limit = 64 << 20);
+    client.check("CREATE TABLE j (id INT PRIMARY KEY, d JSON)", "ok 0");
+    client.check("INSERT INTO j VALUES (0, '[]')", "ok 1");
+    let text = |elements: usize| format!("CONCAT('[1', REPEAT(',1', {elements}), ']')");
+    let uses = |elements: usize| {
+        let text = text(elements);
+        [
+            format!("SELECT JSON_VALID({text})"),
+            format!("SELECT JSON_LENGTH({text})"),
+            format!("SELECT JSON_LENGTH(CAST({text} AS JSON))"),
+            format!("SELECT JSON_LENGTH(JSON_SET({text}, '$[0]', id)) FROM j WHERE id = 0"),
+            format!("INSERT INTO j VALUES (1, {text})"),
+            format!("UPDATE j SET d = {text} WHERE id = 0"),
+        ]
+    };
+    for sql in uses(4_000_000) {
+        let answer = client.run(&sql);
+        assert!(answer.starts_with("ERROR 1041"), "{sql}: {}", &answer[..answer.len().min(100)]);
+        assert_eq!(client.database.engine().memory().in_use().queries, 0, "{sql}");
+    }
+    for sql in uses(100_000) {
+        let answer = client.run(&sql);
+        assert!(!answer.contains("ERROR"), "{sql}: {}", &answer[..answer.len().min(100)]);
+        assert_eq!(client.database.engine().memory().in_use().queries, 0, "{sql}");
+    }
+    client.check("SELECT id, JSON_LENGTH(d) FROM j", "0|100001\n1|100001");
+}

@@ -28,6 +28,9 @@ struct Segment {
 /// faster, and bounded.
 const FEW_CHARACTERS: usize = 16;
 
+/// After so many characters were looked at, whoever matches is asked whether to go on: within milliseconds.
+const LOOKS_PER_CHECK: usize = 1 << 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Element {
     One,
@@ -84,16 +87,21 @@ impl LikePattern {
     }
 
     pub fn matches(&self, text: &str) -> bool {
+        self.matches_while(text, &mut || true).unwrap_or(false)
+    }
+
+    /// The same, for texts and patterns that may be long: `goes_on` is asked now and then, and there is no answer if it says no.
+    pub fn matches_while(&self, text: &str, goes_on: &mut dyn FnMut() -> bool) -> Option<bool> {
         let rules = self.collation.rules();
         let (first, rest) = self.segments.split_first().expect("there is always one");
-        let Some(mut at) = first.match_at(rules, text, 0) else { return false };
-        let Some((last, middle)) = rest.split_last() else { return at == text.len() };
+        let Some(mut at) = first.match_at(rules, text, 0) else { return Some(false) };
+        let Some((last, middle)) = rest.split_last() else { return Some(at == text.len()) };
         for segment in middle {
-            let Some((_, end)) = segment.find(rules, text, at) else { return false };
+            let Some((_, end)) = segment.find(rules, text, at, goes_on)? else { return Some(false) };
             at = end;
         }
-        let Some(start) = last.start_at_end(text, at) else { return false };
-        last.match_at(rules, text, start).is_some()
+        let Some(start) = last.start_at_end(text, at) else { return Some(false) };
+        Some(last.match_at(rules, text, start).is_some())
     }
 }
 
@@ -137,9 +145,21 @@ impl Segment {
     }
 
     /// The end of the segment if it stands at byte `at`.
-    fn match_at(&self, rules: &'static Rules, text: &str, mut at: usize) -> Option<usize> {
+    fn match_at(&self, rules: &'static Rules, text: &str, at: usize) -> Option<usize> {
+        self.match_counted(rules, text, at, &mut 0)
+    }
+
+    /// The same; adds how many characters it looked at.
+    fn match_counted(
+        &self,
+        rules: &'static Rules,
+        text: &str,
+        mut at: usize,
+        looks: &mut usize,
+    ) -> Option<usize> {
         let bytes = text.as_bytes();
         for element in &self.elements {
+            *looks += 1;
             let byte = *bytes.get(at)?;
             let (c, len) = if byte < 0x80 {
                 (char::from(byte), 1)
@@ -157,20 +177,35 @@ impl Segment {
         Some(at)
     }
 
-    /// The first place from `at` on where the segment stands.
-    fn find(&self, rules: &'static Rules, text: &str, mut at: usize) -> Option<(usize, usize)> {
+    /// The first place from `at` on where the segment stands; no answer if `goes_on` says no.
+    fn find(
+        &self,
+        rules: &'static Rules,
+        text: &str,
+        mut at: usize,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Option<(usize, usize)>> {
         if let (false, Some(literal)) = (rules.is_table(), &self.literal) {
-            let start = at + text[at..].find(literal.as_str())?;
-            return Some((start, start + literal.len()));
+            let start = text[at..].find(literal.as_str());
+            return Some(start.map(|start| (at + start, at + start + literal.len())));
         }
         if !self.borders.is_empty() {
-            return self.find_by_borders(rules, text, at);
+            return Some(self.find_by_borders(rules, text, at));
         }
+        // With `_` in it, a segment is looked for anew at each place, which takes its length times the text's.
+        let mut looks = 0;
         loop {
-            if let Some(end) = self.match_at(rules, text, at) {
-                return Some((at, end));
+            if let Some(end) = self.match_counted(rules, text, at, &mut looks) {
+                return Some(Some((at, end)));
             }
-            at += text[at..].chars().next()?.len_utf8();
+            if looks >= LOOKS_PER_CHECK {
+                looks = 0;
+                if !goes_on() {
+                    return None;
+                }
+            }
+            let Some(c) = text[at..].chars().next() else { return Some(None) };
+            at += c.len_utf8();
         }
     }
 
@@ -192,6 +227,6 @@ impl Collation {
         let elements: Vec<_> = wanted.chars().map(Element::Char).collect();
         let mut segment = Segment { elements, literal: Some(wanted.to_owned()), borders: Vec::new() };
         segment.prepare(self.rules());
-        segment.find(self.rules(), text, from)
+        segment.find(self.rules(), text, from, &mut || true).flatten()
     }
 }

@@ -156,10 +156,13 @@ pub(crate) fn cast<'a>(
     match *to {
         SqlType::Json => {
             let problem = match &value {
-                Datum::Str(text) => match crate::json::parse(text) {
-                    Ok(json) => return encode_json(&json),
-                    Err(problem) => problem,
-                },
+                Datum::Str(text) => {
+                    let encoded = ctx.with_json(text, |json| Ok(json.map(|json| encode_json(&json))))?;
+                    match encoded {
+                        Ok(encoded) => return encoded,
+                        Err(problem) => problem,
+                    }
+                }
                 other => return encode_json(&Json::from_sql(other, from, ctx.time_zone)),
             };
             Err(EvalError::InvalidJsonText { argument: 1, function: "cast_as_json", problem })

@@ -9,6 +9,8 @@ use crate::expr::assigned::AssignedVariables;
 use crate::expr::block_mode::BlockMode;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::seeded::SeededRandom;
+use crate::json::{self, Json, JsonError};
+use crate::sql_type::SqlType;
 use crate::temporal::{ExcessDigits, Locale, TimeZone, ZeroDates};
 
 /// The flags of `@@sql_mode` that evaluation looks at.
@@ -138,6 +140,12 @@ pub trait Host: std::fmt::Debug + Send + Sync {
     /// If an interruption or the statement's deadline came.
     fn check(&self) -> EvalResult<()>;
 
+    /// Sets memory of the server aside until it is given back; whether there is so much.
+    fn reserve(&self, bytes: usize) -> bool;
+
+    /// Gives back what was set aside.
+    fn release(&self, bytes: usize);
+
     /// Fills with bytes of the operating system's generator.
     fn random_bytes(&self, to: &mut [u8]);
 
@@ -234,6 +242,33 @@ pub struct EvalContext {
     insert_id: Mutex<Option<u64>>,
 }
 
+/// Trees of shorter texts have few megabytes, for a moment.
+const LONG_JSON: usize = 64 << 10;
+
+/// Memory of the server that is given back at the end.
+struct Reserved<'h> {
+    host: &'h dyn Host,
+    bytes: usize,
+}
+
+impl Reserved<'_> {
+    fn grow(&mut self, bytes: usize) -> EvalResult<()> {
+        match self.host.reserve(bytes) {
+            true => {
+                self.bytes += bytes;
+                Ok(())
+            }
+            false => Err(EvalError::TooManyBytes),
+        }
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.host.release(self.bytes);
+    }
+}
+
 /// How many packets the large arguments of a statement's calls may fill at a time.
 const ARGS_PACKETS: u64 = 8;
 
@@ -300,6 +335,44 @@ impl EvalContext {
     /// Whether the statement goes on: what takes long asks now and then.
     pub fn check(&self) -> EvalResult<()> {
         self.host.as_ref().map_or(Ok(()), |host| host.check())
+    }
+
+    /// Hands the document that a text is to `then`. A tree has many times the bytes of its text: they are counted while it is there.
+    ///
+    /// # Errors
+    /// `TooManyBytes` if the server has no memory for it; if the statement ends.
+    pub(crate) fn with_json<T>(
+        &self,
+        text: &str,
+        then: impl FnOnce(Result<Json, JsonError>) -> EvalResult<T>,
+    ) -> EvalResult<T> {
+        let Some(host) = self.host.as_deref().filter(|_| text.len() >= LONG_JSON) else {
+            return then(json::parse(text));
+        };
+        let mut held = Reserved { host, bytes: 0 };
+        let mut end = None;
+        let parsed = json::parse_within(text, &mut |bytes| {
+            end = host.check().and_then(|()| held.grow(bytes)).err();
+            end.is_none()
+        });
+        match end {
+            Some(end) => Err(end),
+            None => then(parsed),
+        }
+    }
+
+    /// A text on its way into a column of documents, as the document if it is a long one; others, and what is none, as they are.
+    ///
+    /// # Errors
+    /// As of [`Self::with_json`].
+    pub fn document_of_long_text<'v>(&self, value: Datum<'v>, to: &SqlType) -> EvalResult<Datum<'v>> {
+        match &value {
+            Datum::Str(text) if *to == SqlType::Json && text.len() >= LONG_JSON => {
+                let encoded = self.with_json(text, |json| Ok(json.and_then(|json| json.encode())))?;
+                Ok(encoded.map_or(value, |document| Datum::Bytes(document.into())))
+            }
+            _ => Ok(value),
+        }
     }
 
     /// Does what may take long while the thread's other connections go on elsewhere.

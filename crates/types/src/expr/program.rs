@@ -9,6 +9,7 @@ pub(crate) mod arith;
 pub(crate) mod compare;
 pub(crate) mod compile;
 pub(crate) mod eval;
+pub(crate) mod members;
 pub(crate) mod pattern;
 
 use std::cmp::Ordering;
@@ -17,6 +18,7 @@ use crate::datum::{Datum, Value};
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
 use crate::expr::program::compare::Comparer;
+use crate::expr::program::members::{Members, RowMembers};
 use crate::expr::program::pattern::Pattern;
 use crate::expr::{ArithOp, CompareOp, Expr, Function, IntervalUnit, IsTest, UnitFunction};
 use crate::row::RowRef;
@@ -173,6 +175,18 @@ pub(crate) enum Node {
         list: Box<[i64]>,
         has_null: bool,
         negated: bool,
+    },
+    /// Any value among many constants.
+    InMembers {
+        inner: Box<Node>,
+        members: Box<Members>,
+        has_null: bool,
+        negated: bool,
+    },
+    /// A row among many rows of constants.
+    InRows {
+        row: Box<[Node]>,
+        members: Box<RowMembers>,
     },
     InList {
         by: Comparer,

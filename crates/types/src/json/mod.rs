@@ -42,7 +42,7 @@ use thiserror::Error;
 pub use binary::{Array, JsonRef, Node, Object, Place, array_of, object_of};
 pub use change::{Missing, Present, append, array_insert, merge_patch, merge_preserve, put, remove};
 pub use order::{compare, sort_key};
-pub use parse::parse;
+pub use parse::{parse, parse_within};
 pub use path::{BadPath, Index, Leg, Path, Wrap};
 pub use print::{pretty, quote, write};
 pub use scalar::{scalar, wanted_kind};
@@ -81,6 +81,9 @@ pub enum JsonError {
     /// 3150
     #[error("The JSON value is too big to be stored in a JSON column.")]
     TooBig,
+    /// 1041: there is no memory for the document, or nobody waits for it any more.
+    #[error("Out of memory for a JSON document")]
+    NoRoom,
 }
 
 impl JsonError {
@@ -90,6 +93,7 @@ impl JsonError {
             Self::TooBig => 3150,
             Self::KeyTooLong => 3151,
             Self::TooDeep => 3157,
+            Self::NoRoom => 1041,
         }
     }
 }

@@ -5,7 +5,13 @@ use crate::json::{JsonError, MAX_DEPTH};
 
 /// The document that a text is. Of members with one name the last counts.
 pub fn parse(text: &str) -> Result<Json, JsonError> {
-    let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, depth: 0 };
+    parse_within(text, &mut |_| true)
+}
+
+/// The same, for a text that may be long: a tree takes many times the bytes of its text. `room` is told of so many bytes before
+/// more are taken; if it says no, the error is [`JsonError::NoRoom`].
+pub fn parse_within(text: &str, room: &mut dyn FnMut(usize) -> bool) -> Result<Json, JsonError> {
+    let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, depth: 0, untold: 0, room };
     parser.skip_spaces();
     if parser.peek().is_none() {
         return Err(parser.error("The document is empty."));
@@ -23,9 +29,40 @@ struct Parser<'t> {
     bytes: &'t [u8],
     at: usize,
     depth: usize,
+    /// Bytes that were taken and not told yet.
+    untold: usize,
+    room: &'t mut dyn FnMut(usize) -> bool,
 }
 
+/// Whoever counts the tree's bytes is told of them in steps.
+const STEP: usize = 256 << 10;
+
+/// What an allocation takes beside its bytes, about.
+const BESIDE: usize = 16;
+
 impl Parser<'_> {
+    fn take(&mut self, bytes: usize) -> Result<(), JsonError> {
+        self.untold += bytes;
+        if self.untold < STEP {
+            return Ok(());
+        }
+        match (self.room)(std::mem::take(&mut self.untold)) {
+            true => Ok(()),
+            false => Err(JsonError::NoRoom),
+        }
+    }
+
+    /// Adds to what a container has. The room that it grows to is counted before it is taken.
+    fn push<T>(&mut self, to: &mut Vec<T>, value: T) -> Result<(), JsonError> {
+        if to.len() == to.capacity() {
+            let more = to.capacity().max(4);
+            self.take(more * size_of::<T>() + BESIDE)?;
+            to.reserve_exact(more);
+        }
+        to.push(value);
+        Ok(())
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -84,7 +121,8 @@ impl Parser<'_> {
             return Ok(Json::Array(elements));
         }
         loop {
-            elements.push(self.value()?);
+            let element = self.value()?;
+            self.push(&mut elements, element)?;
             self.skip_spaces();
             if self.consume(b',') {
                 self.skip_spaces();
@@ -112,7 +150,8 @@ impl Parser<'_> {
                 return Err(self.error("Missing a colon after a name of object member."));
             }
             self.skip_spaces();
-            members.push((name, self.value()?));
+            let value = self.value()?;
+            self.push(&mut members, (name, value))?;
             self.skip_spaces();
             if self.consume(b',') {
                 self.skip_spaces();
@@ -135,6 +174,7 @@ impl Parser<'_> {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
+                    self.take(string.capacity() + BESIDE)?;
                     return Ok(string);
                 }
                 Some(b'\\') => string.push(self.escape()?),

@@ -387,3 +387,23 @@ fn members_are_merged_in_one_pass() {
     assert_eq!(merged("{}", b, true), r#"{"c": {"x": 5}, "zz": 4}"#);
     assert_eq!(merged("[1]", r#"{"a":{"b":null}}"#, true), r#"{"a": {}}"#);
 }
+
+#[test]
+fn a_tree_takes_the_room_that_is_told() {
+    let text = format!("[{}{{\"k\": \"{}\"}}]", "[1, 2], ".repeat(50_000), "x".repeat(1_000_000));
+    let mut told = 0;
+    let tree = parse_within(&text, &mut |bytes| {
+        told += bytes;
+        true
+    });
+    assert_eq!(tree.unwrap().encode(), parse(&text).unwrap().encode());
+    assert!(told > 50_000 * 2 * size_of::<Json>() + 1_000_000, "{told}");
+    assert!(told < 30 * text.len(), "{told}");
+    let mut left = 4;
+    let refused = parse_within(&text, &mut |_| {
+        left -= 1;
+        left > 0
+    });
+    assert_eq!(refused.err(), Some(JsonError::NoRoom));
+    assert_eq!(left, 0, "nothing more is asked for");
+}

@@ -1,5 +1,7 @@
 //! The definition of a table on its way to the new one: what single actions make of it.
 
+use std::collections::HashSet;
+
 use avocet_engine::TableHandle;
 use avocet_sql::parse::ast::ObjectName;
 use avocet_sql::parse::statement::{AlterAction, ColumnPosition, TableOptions};
@@ -29,7 +31,7 @@ pub(crate) struct Draft {
     /// The rows can stay where they are.
     pub keeps_rows: bool,
     /// The names of the columns that go.
-    dropped: Vec<String>,
+    dropped: HashSet<String>,
     /// The names that the columns had.
     old_names: Vec<String>,
     /// The names of the columns for which NULL is written.
@@ -75,7 +77,7 @@ pub(super) fn turn(action: &AlterAction) -> u8 {
 impl Draft {
     pub fn new(def: &TableDef, actions: &[AlterAction]) -> Self {
         let dropped = |action: &AlterAction| match action {
-            AlterAction::DropColumn(name) => Some(name.name.clone()),
+            AlterAction::DropColumn(name) => Some(names::fold(&name.name).into_owned()),
             _ => None,
         };
         Self {
@@ -120,7 +122,7 @@ impl Draft {
 
     /// Whether the statement drops a column.
     pub fn drops(&self, name: &str) -> bool {
-        self.dropped.iter().any(|dropped| names::eq(dropped, name))
+        self.dropped.contains(&*names::fold(name))
     }
 
     pub fn column(&self, name: &str, missing: SqlError) -> Result<usize, SqlError> {

@@ -9,6 +9,7 @@ use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::function::{Function, Nulls};
 use crate::expr::program::compare::Comparer;
 use crate::expr::program::compile as rows;
+use crate::expr::program::members::RowMembers;
 use crate::expr::program::pattern::Pattern;
 use crate::expr::typing::ValueClass;
 use crate::expr::{CompareOp, Expr, ExprKind};
@@ -45,6 +46,7 @@ pub(super) fn compile(expr: &Expr, names: Names<'_>) -> EvalResult<BatchNode> {
             negated: *negated,
         },
         ExprKind::And(parts) => BatchOp::And(list(parts, names)?),
+        ExprKind::Or(parts) if RowMembers::of(parts).is_some() => whole_by_rows(expr, names)?,
         ExprKind::Or(parts) => BatchOp::Or(list(parts, names)?),
         ExprKind::Not(inner) => BatchOp::Not(boxed(inner, names)?),
         ExprKind::Is { expr, test, negated } => {

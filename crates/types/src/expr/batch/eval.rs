@@ -151,8 +151,8 @@ impl BatchNode {
             }
             BatchOp::Like { inner, pattern, negated } => {
                 let operand = inner.vector(rows)?;
-                let row = |row| pattern.matches_datum(&operand_datum(&operand, row, &inner.ty));
-                negate_if(*negated, (0..rows.len).map(row).collect())
+                let row = |row| pattern.matches_datum(&operand_datum(&operand, row, &inner.ty), rows.ctx);
+                negate_if(*negated, (0..rows.len).map(row).collect::<EvalResult<_>>()?)
             }
             BatchOp::Relabel(inner) => inner.truth(rows),
             BatchOp::Const(value) => Ok(constant_truth(is_true(value), rows.len)),

@@ -41,18 +41,18 @@ pub(super) fn document<'x>(
     index: usize,
     function: &'static str,
     info: &CallInfo,
+    ctx: &EvalContext,
 ) -> EvalResult<Option<Cow<'x, [u8]>>> {
     let argument = index + 1;
     match (&args[index], &info.arg_types[index]) {
         (Datum::Null, _) => Ok(None),
         (Datum::Bytes(bytes), SqlType::Json) => Ok(Some(Cow::Borrowed(bytes))),
         (Datum::Str(text), _) => {
-            let json = crate::json::parse(text).map_err(|problem| EvalError::InvalidJsonText {
-                argument,
-                function,
-                problem,
+            let document = ctx.with_json(text, |json| {
+                let problem = |problem| EvalError::InvalidJsonText { argument, function, problem };
+                json.map_err(problem)?.encode().map_err(EvalError::Json)
             })?;
-            Ok(Some(Cow::Owned(json.encode().map_err(EvalError::Json)?)))
+            Ok(Some(Cow::Owned(document)))
         }
         (Datum::Bytes(_), _) => Err(EvalError::JsonCharset),
         _ => Err(EvalError::JsonType { argument, function }),
@@ -106,32 +106,32 @@ pub(super) fn is_one(arg: &Datum<'_>, function: &'static str) -> EvalResult<bool
     }
 }
 
-pub(crate) fn type_name<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let document = document(args, 0, "json_type", info)?;
+pub(crate) fn type_name<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let document = document(args, 0, "json_type", info, ctx)?;
     Ok(document.map_or(Datum::Null, |bytes| Datum::str(Node::new(&bytes).type_name())))
 }
 
-pub(crate) fn is_valid<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn is_valid<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     Ok(match (&args[0], &info.arg_types[0]) {
         (Datum::Null, _) => Datum::Null,
         (Datum::Bytes(_), SqlType::Json) => Datum::Int(1),
-        (Datum::Str(text), _) => match crate::json::parse(text) {
-            Ok(_) => Datum::Int(1),
+        (Datum::Str(text), _) => ctx.with_json(text, |json| match json {
+            Ok(_) => Ok(Datum::Int(1)),
             // What is too deep is an error, not an answer.
-            Err(problem @ JsonError::TooDeep) => return Err(EvalError::Json(problem)),
-            Err(_) => Datum::Int(0),
-        },
+            Err(problem @ JsonError::TooDeep) => Err(EvalError::Json(problem)),
+            Err(_) => Ok(Datum::Int(0)),
+        })?,
         _ => Datum::Int(0),
     })
 }
 
-pub(crate) fn depth<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let document = document(args, 0, "json_depth", info)?;
+pub(crate) fn depth<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let document = document(args, 0, "json_depth", info, ctx)?;
     Ok(document.map_or(Datum::Null, |bytes| Datum::Int(Node::new(&bytes).depth() as i64)))
 }
 
 pub(crate) fn length<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, "json_length", info)? else { return Ok(Datum::Null) };
+    let Some(bytes) = document(args, 0, "json_length", info, ctx)? else { return Ok(Datum::Null) };
     let root = Node::new(&bytes);
     if args.len() == 1 {
         return Ok(Datum::Int(root.length() as i64));
@@ -145,8 +145,8 @@ pub(crate) fn length<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext)
     Ok(len.map_or(Datum::Null, |len| Datum::Int(len as i64)))
 }
 
-pub(crate) fn keys<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, "json_keys", info)? else { return Ok(Datum::Null) };
+pub(crate) fn keys<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Some(bytes) = document(args, 0, "json_keys", info, ctx)? else { return Ok(Datum::Null) };
     let root = Node::new(&bytes);
     let node = match args.len() {
         1 => Some(root),
@@ -161,7 +161,7 @@ pub(crate) fn keys<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> 
 }
 
 pub(crate) fn prettied<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, "json_pretty", info)? else { return Ok(Datum::Null) };
+    let Some(bytes) = document(args, 0, "json_pretty", info, ctx)? else { return Ok(Datum::Null) };
     let mut to = Vec::new();
     let most = usize::try_from(ctx.max_allowed_packet).unwrap_or(usize::MAX);
     pretty(Node::new(&bytes), 0, most, &mut to);
@@ -174,9 +174,9 @@ pub(crate) fn prettied<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContex
 pub(crate) fn storage_size<'a>(
     args: Args<'_, 'a>,
     info: &CallInfo,
-    _: &EvalContext,
+    ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let document = document(args, 0, "json_storage_size", info)?;
+    let document = document(args, 0, "json_storage_size", info, ctx)?;
     Ok(document.map_or(Datum::Null, |bytes| Datum::Int(bytes.len() as i64)))
 }
 
@@ -184,9 +184,9 @@ pub(crate) fn storage_size<'a>(
 pub(crate) fn storage_free<'a>(
     args: Args<'_, 'a>,
     info: &CallInfo,
-    _: &EvalContext,
+    ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let document = document(args, 0, "json_storage_free", info)?;
+    let document = document(args, 0, "json_storage_free", info, ctx)?;
     Ok(document.map_or(Datum::Null, |_| Datum::Int(0)))
 }
 
@@ -218,8 +218,8 @@ pub(crate) fn unquoted<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext)
 pub(crate) fn table_document<'a>(
     args: Args<'_, 'a>,
     info: &CallInfo,
-    _: &EvalContext,
+    ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let document = document(args, 0, "json_table", info)?;
+    let document = document(args, 0, "json_table", info, ctx)?;
     Ok(document.map_or(Datum::Null, |bytes| Datum::Bytes(Cow::Owned(bytes.into_owned()))))
 }

@@ -8,7 +8,7 @@ use crate::json;
 use crate::sql_type::{Collation, SqlType};
 
 /// How the values of an operation compare. NULLs are the caller's business.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparer {
     Int,
     Decimal,

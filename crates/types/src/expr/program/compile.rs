@@ -9,6 +9,7 @@ use crate::expr::error::EvalResult;
 use crate::expr::func::regexp;
 use crate::expr::function::{Function, Nulls};
 use crate::expr::program::compare::Comparer;
+use crate::expr::program::members::{Members, RowMembers};
 use crate::expr::program::pattern::Pattern;
 use crate::expr::program::{CallInfo, CallNode, LikePattern, Node, Prepared, UnitCallNode};
 use crate::expr::{Expr, ExprKind};
@@ -85,7 +86,7 @@ impl Compiler<'_> {
                 }
             }
             ExprKind::And(parts) => Node::And(self.list(parts)?),
-            ExprKind::Or(parts) => Node::Or(self.list(parts)?),
+            ExprKind::Or(parts) => self.or(parts)?,
             ExprKind::Xor(left, right) => Node::Xor(self.pair(left, right)?),
             ExprKind::Not(inner) => Node::Not(self.boxed(inner)?),
             ExprKind::Is { expr, test, negated } => {
@@ -176,7 +177,19 @@ impl Compiler<'_> {
             return Ok(Node::InInts { inner, list: list.into(), has_null, negated });
         }
         let types: Vec<SqlType> = std::iter::once(expr).chain(list).map(|e| e.ty).collect();
-        Ok(Node::InList { by: Comparer::of_all(&types), inner, list: self.list(list)?, negated })
+        let by = Comparer::of_all(&types);
+        Ok(match Members::of(by, list) {
+            Some((members, has_null)) => {
+                Node::InMembers { inner, members: Box::new(members), has_null, negated }
+            }
+            None => Node::InList { by, inner, list: self.list(list)?, negated },
+        })
+    }
+
+    fn or(&self, parts: &[Expr]) -> EvalResult<Node> {
+        let Some((members, tested)) = RowMembers::of(parts) else { return Ok(Node::Or(self.list(parts)?)) };
+        let row = tested.into_iter().map(|tested| self.node(tested)).collect::<EvalResult<_>>()?;
+        Ok(Node::InRows { row, members: Box::new(members) })
     }
 
     fn like(&self, expr: &Expr, pattern: &Expr, escape: Option<char>, negated: bool) -> EvalResult<Node> {

@@ -83,6 +83,8 @@ impl Node {
             | Self::Is { .. }
             | Self::Between { .. }
             | Self::InInts { .. }
+            | Self::InMembers { .. }
+            | Self::InRows { .. }
             | Self::InList { .. }
             | Self::Like { .. } => self.truth(env).map(truth_datum),
             Self::Case { branches, otherwise } => {
@@ -190,6 +192,22 @@ impl Node {
                 };
                 Ok(negate_if(*negated, found))
             }
+            Self::InMembers { inner, members, has_null, negated } => {
+                let value = inner.eval(env)?;
+                if len_of(&value) >= LONG {
+                    env.ctx.check()?;
+                }
+                let found = match value.is_null() {
+                    true => None,
+                    false if members.contains(&value) => Some(true),
+                    false => (!has_null).then_some(false),
+                };
+                Ok(negate_if(*negated, found))
+            }
+            Self::InRows { row, members } => {
+                let row = row.iter().map(|value| value.eval(env)).collect::<EvalResult<Vec<_>>>()?;
+                Ok(members.contains(&row))
+            }
             Self::InList { by, inner, list, negated } => {
                 let value = inner.eval(env)?;
                 Ok(negate_if(*negated, in_list(by, &value, list, env)?))
@@ -200,10 +218,10 @@ impl Node {
                     env.ctx.check()?;
                 }
                 let matched = match pattern {
-                    LikePattern::Const(pattern) => pattern.matches_datum(&value),
+                    LikePattern::Const(pattern) => pattern.matches_datum(&value, env.ctx)?,
                     LikePattern::Varying { pattern, escape, collation } => match pattern.eval(env)? {
                         Datum::Null => None,
-                        text => Pattern::new(&text, *escape, *collation).matches_datum(&value),
+                        text => Pattern::new(&text, *escape, *collation).matches_datum(&value, env.ctx)?,
                     },
                 };
                 Ok(negate_if(*negated, matched))

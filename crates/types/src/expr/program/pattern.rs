@@ -4,7 +4,12 @@ use memchr::memmem;
 
 use crate::collation::{Collation, LikePattern};
 use crate::datum::Datum;
+use crate::expr::context::EvalContext;
+use crate::expr::error::EvalResult;
 use crate::expr::func::text::bytes;
+
+/// After so many bytes were looked at, the statement is asked whether it goes on.
+const LOOKS_PER_CHECK: usize = 1 << 20;
 
 /// A pattern ready to match.
 #[derive(Debug)]
@@ -22,13 +27,22 @@ impl Pattern {
     }
 
     /// `None` for NULL.
-    pub fn matches_datum(&self, value: &Datum<'_>) -> Option<bool> {
-        match (self, value) {
-            (_, Datum::Null) => None,
-            (Self::Text(pattern), Datum::Str(text)) => Some(pattern.matches(text)),
-            (Self::Text(_), _) => None,
-            (Self::Bytes(pattern), value) => Some(pattern.matches(bytes(value))),
-        }
+    ///
+    /// # Errors
+    /// If the statement ends while a long text is gone through.
+    pub fn matches_datum(&self, value: &Datum<'_>, ctx: &EvalContext) -> EvalResult<Option<bool>> {
+        let mut end = None;
+        let goes_on = &mut || {
+            end = ctx.check().err();
+            end.is_none()
+        };
+        let matched = match (self, value) {
+            (_, Datum::Null) => return Ok(None),
+            (Self::Text(pattern), Datum::Str(text)) => pattern.matches_while(text, goes_on),
+            (Self::Text(_), _) => return Ok(None),
+            (Self::Bytes(pattern), value) => pattern.matches_while(bytes(value), goes_on),
+        };
+        end.map_or(Ok(matched), Err)
     }
 }
 
@@ -69,33 +83,56 @@ impl BytePattern {
         Self { segments }
     }
 
-    fn matches(&self, text: &[u8]) -> bool {
+    /// `goes_on` is asked now and then; there is no answer if it says no.
+    fn matches_while(&self, text: &[u8], goes_on: &mut dyn FnMut() -> bool) -> Option<bool> {
         let (first, rest) = self.segments.split_first().expect("there is always one");
         if !first.stands_at(text) {
-            return false;
+            return Some(false);
         }
         let text = &text[first.bytes.len()..];
-        let Some((last, middle)) = rest.split_last() else { return text.is_empty() };
+        let Some((last, middle)) = rest.split_last() else { return Some(text.is_empty()) };
         let mut text = text;
         for segment in middle {
-            let Some(at) = segment.find(text) else { return false };
+            let Some(at) = segment.find(text, goes_on)? else { return Some(false) };
             text = &text[at + segment.bytes.len()..];
         }
-        text.len().checked_sub(last.bytes.len()).is_some_and(|at| last.stands_at(&text[at..]))
+        let at = text.len().checked_sub(last.bytes.len());
+        Some(at.is_some_and(|at| last.stands_at(&text[at..])))
     }
 }
 
 impl ByteSegment {
     fn stands_at(&self, text: &[u8]) -> bool {
-        text.len() >= self.bytes.len()
-            && self.bytes.iter().zip(text).all(|(wanted, byte)| wanted.is_none_or(|wanted| wanted == *byte))
+        text.len() >= self.bytes.len() && self.same_at(text) == self.bytes.len()
     }
 
-    fn find(&self, text: &[u8]) -> Option<usize> {
-        match &self.literal {
-            Some(literal) => memmem::find(text, literal),
-            None => (0..=text.len().checked_sub(self.bytes.len())?).find(|at| self.stands_at(&text[*at..])),
+    /// How many bytes are as the segment has them.
+    fn same_at(&self, text: &[u8]) -> usize {
+        let is_same = |(wanted, byte): &(&Option<u8>, &u8)| wanted.is_none_or(|wanted| wanted == **byte);
+        self.bytes.iter().zip(text).take_while(is_same).count()
+    }
+
+    /// No answer if `goes_on` says no: with `_` in it, a segment is looked for anew at each place.
+    fn find(&self, text: &[u8], goes_on: &mut dyn FnMut() -> bool) -> Option<Option<usize>> {
+        if let Some(literal) = &self.literal {
+            return Some(memmem::find(text, literal));
         }
+        let Some(last) = text.len().checked_sub(self.bytes.len()) else { return Some(None) };
+        let mut looks = 0;
+        for at in 0..=last {
+            let same = self.same_at(&text[at..]);
+            if same == self.bytes.len() {
+                return Some(Some(at));
+            }
+            looks += same + 1;
+            if looks >= LOOKS_PER_CHECK {
+                looks = 0;
+                if !goes_on() {
+                    return None;
+                }
+            }
+        }
+        Some(None)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::json::{self, Json, JsonRef, Leg, Node, Path, Place, Wrap, array_of, c
 use crate::sql_type::Collation;
 
 pub(crate) fn extract<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, "json_extract", info)? else { return Ok(Datum::Null) };
+    let Some(bytes) = document(args, 0, "json_extract", info, ctx)? else { return Ok(Datum::Null) };
     let root = Node::new(&bytes);
     let mut paths = Vec::with_capacity(args.len() - 1);
     for index in 1..args.len() {
@@ -106,8 +106,8 @@ fn keys_of(array: json::Array<'_>) -> HashSet<Vec<u8>> {
 }
 
 pub(crate) fn contained<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(target) = document(args, 0, "json_contains", info)? else { return Ok(Datum::Null) };
-    let Some(candidate) = document(args, 1, "json_contains", info)? else { return Ok(Datum::Null) };
+    let Some(target) = document(args, 0, "json_contains", info, ctx)? else { return Ok(Datum::Null) };
+    let Some(candidate) = document(args, 1, "json_contains", info, ctx)? else { return Ok(Datum::Null) };
     let mut node = Some(Node::new(&target));
     if args.len() == 3 {
         let Some(path) = single_path(args, 2, info)? else { return Ok(Datum::Null) };
@@ -123,7 +123,7 @@ pub(crate) fn contains_path<'a>(
     info: &CallInfo,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, "json_contains_path", info)? else { return Ok(Datum::Null) };
+    let Some(bytes) = document(args, 0, "json_contains_path", info, ctx)? else { return Ok(Datum::Null) };
     if args[1].is_null() {
         return Ok(Datum::Null);
     }
@@ -137,9 +137,9 @@ pub(crate) fn contains_path<'a>(
     Ok(Datum::Int((!one).into()))
 }
 
-pub(crate) fn overlaps<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(left) = document(args, 0, "json_overlaps", info)? else { return Ok(Datum::Null) };
-    let Some(right) = document(args, 1, "json_overlaps", info)? else { return Ok(Datum::Null) };
+pub(crate) fn overlaps<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Some(left) = document(args, 0, "json_overlaps", info, ctx)? else { return Ok(Datum::Null) };
+    let Some(right) = document(args, 1, "json_overlaps", info, ctx)? else { return Ok(Datum::Null) };
     let (left, right) = (Node::new(&left), Node::new(&right));
     let has = |array: json::Array<'_>, value: Node<'_>| array.iter().any(|e| compare(e, value).is_eq());
     let overlap = match (left.view(), right.view()) {
@@ -160,11 +160,11 @@ fn overlap(left: json::Array<'_>, right: json::Array<'_>) -> bool {
     right.iter().any(|node| keys.contains(&key_of(node)))
 }
 
-pub(crate) fn member_of<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn member_of<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     if args[0].is_null() {
         return Ok(Datum::Null);
     }
-    let Some(array) = document(args, 1, "member of", info)? else { return Ok(Datum::Null) };
+    let Some(array) = document(args, 1, "member of", info, ctx)? else { return Ok(Datum::Null) };
     let (value, array) = (Node::new(text::bytes(&args[0])), Node::new(&array));
     let found = match array.view() {
         JsonRef::Array(array) => array.iter().any(|element| compare(element, value).is_eq()),
@@ -229,7 +229,7 @@ impl Search<'_> {
 }
 
 pub(crate) fn search<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, "json_search", info)? else { return Ok(Datum::Null) };
+    let Some(bytes) = document(args, 0, "json_search", info, ctx)? else { return Ok(Datum::Null) };
     if args[1].is_null() {
         return Ok(Datum::Null);
     }

@@ -13,9 +13,10 @@ fn each_pair<'a>(
     args: Args<'_, 'a>,
     function: &'static str,
     info: &CallInfo,
+    ctx: &EvalContext,
     change: impl Fn(&mut Json, &Path, Json) -> EvalResult<()>,
 ) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, function, info)? else { return Ok(Datum::Null) };
+    let Some(bytes) = document(args, 0, function, info, ctx)? else { return Ok(Datum::Null) };
     let mut root = Node::new(&bytes).to_json();
     for index in (1..args.len()).step_by(2) {
         let Some(path) = single_path(args, index, info)? else { return Ok(Datum::Null) };
@@ -26,8 +27,8 @@ fn each_pair<'a>(
 
 macro_rules! puts {
     ($($name:ident $shown:literal $present:ident $missing:ident;)*) => {$(
-        pub(crate) fn $name<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-            each_pair(args, $shown, info, |root, path, value| {
+        pub(crate) fn $name<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+            each_pair(args, $shown, info, ctx, |root, path, value| {
                 json::put(root, path, value, Present::$present, Missing::$missing);
                 Ok(())
             })
@@ -44,9 +45,9 @@ puts! {
 pub(crate) fn array_append<'a>(
     args: Args<'_, 'a>,
     info: &CallInfo,
-    _: &EvalContext,
+    ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    each_pair(args, "json_array_append", info, |root, path, value| {
+    each_pair(args, "json_array_append", info, ctx, |root, path, value| {
         json::append(root, path, value);
         Ok(())
     })
@@ -55,9 +56,9 @@ pub(crate) fn array_append<'a>(
 pub(crate) fn array_insert<'a>(
     args: Args<'_, 'a>,
     info: &CallInfo,
-    _: &EvalContext,
+    ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    each_pair(args, "json_array_insert", info, |root, path, value| match path.legs.last() {
+    each_pair(args, "json_array_insert", info, ctx, |root, path, value| match path.legs.last() {
         Some(Leg::Cell(_)) => {
             json::array_insert(root, path, value);
             Ok(())
@@ -66,8 +67,8 @@ pub(crate) fn array_insert<'a>(
     })
 }
 
-pub(crate) fn remove<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(bytes) = document(args, 0, "json_remove", info)? else { return Ok(Datum::Null) };
+pub(crate) fn remove<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Some(bytes) = document(args, 0, "json_remove", info, ctx)? else { return Ok(Datum::Null) };
     let mut root = Node::new(&bytes).to_json();
     for index in 1..args.len() {
         let Some(path) = single_path(args, index, info)? else { return Ok(Datum::Null) };
@@ -79,10 +80,15 @@ pub(crate) fn remove<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -
     encoded(&root)
 }
 
-fn preserved<'a>(args: Args<'_, 'a>, function: &'static str, info: &CallInfo) -> EvalResult<Datum<'a>> {
+fn preserved<'a>(
+    args: Args<'_, 'a>,
+    function: &'static str,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
     let mut merged: Option<Json> = None;
     for index in 0..args.len() {
-        let Some(bytes) = document(args, index, function, info)? else { return Ok(Datum::Null) };
+        let Some(bytes) = document(args, index, function, info, ctx)? else { return Ok(Datum::Null) };
         let next = Node::new(&bytes).to_json();
         merged = Some(match merged {
             Some(left) => json::merge_preserve(left, next),
@@ -95,9 +101,9 @@ fn preserved<'a>(args: Args<'_, 'a>, function: &'static str, info: &CallInfo) ->
 pub(crate) fn merge_preserve<'a>(
     args: Args<'_, 'a>,
     info: &CallInfo,
-    _: &EvalContext,
+    ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    preserved(args, "json_merge_preserve", info)
+    preserved(args, "json_merge_preserve", info, ctx)
 }
 
 pub(crate) fn merge<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
@@ -108,14 +114,18 @@ pub(crate) fn merge<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) 
             .to_owned(),
         note: false,
     });
-    preserved(args, "json_merge", info)
+    preserved(args, "json_merge", info, ctx)
 }
 
 /// JSON_MERGE_PATCH. What NULL makes unknown is known again behind a patch that is no object.
-pub(crate) fn merge_patch<'a>(args: Args<'_, 'a>, info: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
+pub(crate) fn merge_patch<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
     let mut merged: Option<Json> = None;
     for index in 0..args.len() {
-        let Some(bytes) = document(args, index, "json_merge_patch", info)? else {
+        let Some(bytes) = document(args, index, "json_merge_patch", info, ctx)? else {
             merged = None;
             continue;
         };

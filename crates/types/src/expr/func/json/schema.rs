@@ -14,8 +14,8 @@ fn check(
     info: &CallInfo,
     ctx: &EvalContext,
 ) -> EvalResult<Option<Option<Violation>>> {
-    let Some(schema) = document(args, 0, function, info)? else { return Ok(None) };
-    let Some(document) = document(args, 1, function, info)? else { return Ok(None) };
+    let Some(schema) = document(args, 0, function, info, ctx)? else { return Ok(None) };
+    let Some(document) = document(args, 1, function, info, ctx)? else { return Ok(None) };
     let schema = Node::new(&schema);
     if !matches!(schema.view(), JsonRef::Object(_)) {
         return Err(EvalError::JsonNoObject { argument: 1, function });

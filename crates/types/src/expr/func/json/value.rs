@@ -88,7 +88,7 @@ pub(crate) fn value<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) 
         OnProblem::Error => Err(error),
         OnProblem::Default => Ok(reborrow(&args[at + 1]).into_owned()),
     };
-    let bytes = match document(args, 0, "json_value", info) {
+    let bytes = match document(args, 0, "json_value", info, ctx) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(Datum::Null),
         Err(error @ (EvalError::JsonType { .. } | EvalError::JsonCharset)) => return Err(error),
