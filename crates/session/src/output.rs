@@ -29,22 +29,45 @@ pub(super) struct Rowset {
     pub only: Only,
 }
 
-/// The tables whose rows a query of the catalog wants, as far as its conditions say: others need not be made.
+/// The tables whose rows a query of the catalog wants, and the columns, as far as it says: others need not be made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Only {
-    pub database: Option<Box<str>>,
-    pub table: Option<Box<str>>,
+    /// Of each of its scans; `None` for all tables.
+    pub scans: Option<Vec<Names>>,
+    /// By position, whether it is asked for; `None` for all.
+    pub columns: Option<Box<[bool]>>,
+}
+
+/// Names of databases and of tables; `None` for all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub databases: Option<Vec<Box<str>>>,
+    pub tables: Option<Vec<Box<str>>>,
+}
+
+fn lists(names: Option<&[Box<str>]>, name: &str) -> bool {
+    names.is_some_and(|names| names.iter().any(|wanted| **wanted == *name))
+}
+
+impl Names {
+    /// Tables of the server's own schema only if that is asked for: as SHOW DATABASES, lists of everything have what a MySQL has.
+    fn want(&self, table: &TableDef) -> bool {
+        let (databases, tables) = (self.databases.as_deref(), self.tables.as_deref());
+        (databases.is_none() && table.database != OWN || lists(databases, &table.database))
+            && (tables.is_none() || lists(tables, &table.name))
+    }
 }
 
 impl Only {
-    /// Tables of the server's own schema only if that is asked for: as SHOW DATABASES, lists of everything have what a MySQL has.
     pub fn wants(&self, table: &TableDef) -> bool {
-        if table.database == OWN && self.database.as_deref() != Some(OWN) {
-            return false;
+        match &self.scans {
+            None => Names::default().want(table),
+            Some(scans) => scans.iter().any(|names| names.want(table)),
         }
-        let is =
-            |wanted: &Option<Box<str>>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-        is(&self.table, &table.name) && is(&self.database, &table.database)
+    }
+
+    pub fn asks_for(&self, column: usize) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns[column])
     }
 }
 
