@@ -5,7 +5,8 @@ use std::sync::Arc;
 use avocet_channel::{Cancellation, ColumnFlags, OutputColumn, ResultSink};
 use avocet_sql::bind::TableBinder;
 use avocet_sql::parse::statement::ShowFilter;
-use avocet_sql::plan::{BoundQuery, ColumnInfo};
+use avocet_sql::plan::walk::column_of;
+use avocet_sql::plan::{BoundQuery, ColumnId, ColumnInfo, QueryBody};
 use avocet_types::collation::LikePattern;
 use avocet_types::error::SqlError;
 use avocet_types::expr::RowProgram;
@@ -185,7 +186,27 @@ impl Session {
 
 /// The columns of a query's result.
 pub(super) fn columns_of(bound: &BoundQuery) -> Vec<OutputColumn> {
-    bound.output().map(output_column).collect()
+    let keys = rolled_up(bound);
+    let column = |id: &ColumnId| {
+        let info = &bound.columns[*id];
+        match keys.contains(id) {
+            // Its NULLs are no table's.
+            true => output_column(&ColumnInfo { nullable: true, origin: None, label: None, ..info.clone() }),
+            false => output_column(info),
+        }
+    };
+    bound.body.outputs.iter().map(column).collect()
+}
+
+/// The outputs that are keys of GROUP BY … WITH ROLLUP.
+fn rolled_up(bound: &BoundQuery) -> Vec<ColumnId> {
+    let QueryBody::Select(select) = &bound.body.body else { return Vec::new() };
+    let Some(aggregation) = select.aggregation.as_ref().filter(|aggregation| aggregation.rollup) else {
+        return Vec::new();
+    };
+    let is_key = |id: ColumnId| aggregation.keys.iter().any(|key| key.id == id);
+    let shown = select.projection.iter().filter(|item| column_of(&item.expr).is_some_and(is_key));
+    shown.map(|item| item.id).collect()
 }
 
 fn output_column(info: &ColumnInfo) -> OutputColumn {
