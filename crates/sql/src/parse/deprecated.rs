@@ -4,9 +4,8 @@ use avocet_types::Collation;
 use avocet_types::collation::Charset;
 use avocet_types::error::ErrorCode;
 
-use super::error::ParseResult;
+use super::error::{ParseError, ParseResult};
 use super::parser::Parser;
-use super::refuse::refused;
 
 /// A use of deprecated syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +192,7 @@ impl Parser<'_> {
         }
         match Charset::by_name(&name) {
             Some(_) => Ok(name),
-            None => Err(refused(ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&name]))),
+            None => Err(ParseError::Refused(Box::new(ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&name])))),
         }
     }
 
@@ -211,6 +210,6 @@ impl Parser<'_> {
 pub(super) fn known_collation(name: String) -> ParseResult<String> {
     match Collation::by_name(&name) {
         Some(_) => Ok(name),
-        None => Err(refused(ErrorCode::UNKNOWN_COLLATION.with(&[&name]))),
+        None => Err(ParseError::Refused(Box::new(ErrorCode::UNKNOWN_COLLATION.with(&[&name])))),
     }
 }
