@@ -19,6 +19,7 @@ mod blocks;
 mod buffers;
 mod bulk;
 mod capture;
+mod cardinality;
 mod catalog;
 mod changes;
 mod check;

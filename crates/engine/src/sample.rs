@@ -150,10 +150,14 @@ fn cold_rows(cold: &ColdSegment, quota: usize, random: &mut Random) -> Vec<usize
 }
 
 /// SplitMix64: the choice needs to be fair, not secret.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -16,6 +16,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::buffers::ReadScratch;
+use crate::cardinality::DistinctCache;
 use crate::columns::BlockView;
 use crate::error::Result;
 use crate::hints::Hints;
@@ -156,6 +157,7 @@ pub struct IndexHandle {
     pub(crate) tree: Arc<BTree>,
     /// Of a unique index: where keys were found last.
     pub(crate) hints: Hints,
+    pub(crate) distinct: DistinctCache,
     /// The commit that made the index, which has no entries of versions that only snapshots before it see.
     readable_from: AtomicU64,
 }
@@ -172,7 +174,8 @@ impl IndexHandle {
         let readable_from = AtomicU64::new(Timestamp::MIN.0);
         let tree = trees(&def, &parts).unwrap_or_default();
         let hints = Hints::default();
-        Self { parts: parts.into(), keys, def, tree, hints, readable_from }
+        let distinct = DistinctCache::default();
+        Self { parts: parts.into(), keys, def, tree, hints, distinct, readable_from }
     }
 
     /// The same entries, of a table whose columns have other places: `moved` says where each of the old ones is now. None of the
@@ -187,7 +190,8 @@ impl IndexHandle {
         let parts = self.parts.iter().map(part).collect::<Option<Box<[_]>>>()?;
         let readable_from = AtomicU64::new(self.readable_from.load(Ordering::Relaxed));
         let keys = KeyLayout::new(table, &parts);
-        Some(Self { parts, keys, def, tree: self.tree.clone(), hints: Hints::default(), readable_from })
+        let (hints, distinct) = (Hints::default(), DistinctCache::default());
+        Some(Self { parts, keys, def, tree: self.tree.clone(), hints, distinct, readable_from })
     }
 
     /// Whether its entries are those that the index has in a table of this definition.

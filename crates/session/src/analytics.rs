@@ -14,6 +14,7 @@ use avocet_fusion::{
 };
 use avocet_sql::plan::{BoundQuery, From, QueryBody};
 use avocet_sql::relational::Plan;
+use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::TableDef;
 
@@ -91,13 +92,14 @@ impl Session {
         bound: &BoundQuery,
         Readers { plain, locked }: Readers,
         tables: Vec<Arc<TableHandle>>,
+        params: &[Datum<'_>],
     ) -> Result<Arc<dyn ScanSource>, SqlError> {
         let mut virtual_rows = Vec::new();
         for TableDef { database, name, .. } in tables_of(bound).iter().map(|table| &**table) {
             if info_schema::is_virtual(database)
                 && let Some(table) = info_schema::table(database, name)
             {
-                let rows = self.virtual_rows(database, name, info_schema::only_of(bound, &table))?;
+                let rows = self.virtual_rows(database, name, info_schema::only_of(bound, &table, params))?;
                 virtual_rows.push(VirtualRows { rows, table });
             }
         }
@@ -139,7 +141,7 @@ impl Session {
         if bound.assigns {
             return Err(not_assigning("many rows, or values that are no dates"));
         }
-        let source = self.source(&bound, readers, tables)?;
+        let source = self.source(&bound, readers, tables, &options.params)?;
         let run = self.analytics()?.execute(bound, source, options)?;
         Ok(RunningQuery { run, interrupt: self.info.interrupt.clone(), deadline: self.deadline })
     }
@@ -187,7 +189,7 @@ impl Session {
     ) -> Result<(Arc<Plan>, Option<Arc<Measurements>>), SqlError> {
         let options = self.run_options(text, &tables);
         let mut to_run = self.run_options(text, &tables);
-        let source = self.source(&bound, readers, tables)?;
+        let source = self.source(&bound, readers, tables, text.params)?;
         let interrupt = self.info.interrupt.clone();
         let cancellation = Cancellation { interrupt: &interrupt, deadline: self.deadline };
         let planning = self.analytics()?.plan(bound.clone(), source.clone(), options);

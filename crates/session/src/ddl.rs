@@ -61,6 +61,9 @@ impl Session {
                     self.shared.summaries.forget();
                     return Ok(Outcome::ok());
                 }
+                if schema.is_some_and(|schema| self.forgets(schema, &name.name.name)) {
+                    return Ok(Outcome::ok());
+                }
                 let (database, name) = self.full_name(name)?;
                 if self.temporary.has(&database, &name) {
                     self.truncate_temporary(&database, &name)?;

@@ -119,7 +119,7 @@ impl Session {
             return Err(unsupported("EXPLAIN ANALYZE of a statement that locks rows"));
         }
         let mut rows = Counted::default();
-        let own_rows = query.map_or(Ok(Vec::new()), |bound| self.own_rows_of(&bound.query))?;
+        let own_rows = query.map_or(Ok(Vec::new()), |bound| self.own_rows_of(&bound.query, text.params))?;
         let mark = self.begin_query(plan.tables().next().is_some())?;
         let begin = Instant::now();
         let measurements = Measurements::default();

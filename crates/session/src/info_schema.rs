@@ -32,7 +32,7 @@ use super::state::Session;
 
 pub(super) use super::schemas::{NAME, SCHEMAS, is_digest_summary, is_open, is_schema, is_virtual};
 pub(super) use only::only_of;
-pub(super) use tables::status_of;
+pub(super) use tables::{UINT, status_of};
 pub(super) use views::type_of;
 
 /// A table of a schema: its shape, and what fills it.
@@ -131,6 +131,11 @@ pub(super) fn names(schema: &str) -> impl Iterator<Item = &'static str> {
 }
 
 impl Session {
+    /// Whether TRUNCATE TABLE of a table of performance_schema succeeds: it keeps nothing.
+    pub(super) fn forgets(&self, schema: &str, name: &str) -> bool {
+        super::schemas::is_forgotten(schema, name) && table(schema, name).is_some()
+    }
+
     /// The rows of a table of a schema, as of now.
     pub(super) fn virtual_rows(
         &self,

@@ -45,8 +45,8 @@ impl Answers {
 }
 
 impl Session {
-    /// ANALYZE and OPTIMIZE TABLE: statistics are always fresh and storage tidies up by itself, so there is nothing to do but to
-    /// say which tables there are. REPAIR TABLE is of storage without a log, as MyISAM's is.
+    /// ANALYZE and OPTIMIZE TABLE: but for what indexes remember of their distinct values, statistics are always fresh, and storage
+    /// tidies up by itself, so there is nothing to do but to say which tables there are. REPAIR TABLE is of storage without a log, as MyISAM's is.
     pub(super) fn maintain(
         &mut self,
         what: &'static str,
@@ -65,8 +65,13 @@ impl Session {
             let checked = self
                 .check_is_locked(&database, &table)
                 .and_then(|()| self.refuse_view(&database, &table))
-                .and_then(|()| self.shown_table(name).map(drop));
-            match checked {
+                .and_then(|()| self.shown_table(name));
+            if let Ok(def) = &checked
+                && let Some(handle) = self.catalog().table_by_id(def.id)
+            {
+                handle.analyze();
+            }
+            match checked.map(drop) {
                 Ok(()) if what == "repair" => answers.push(&full, "note", NO_REPAIR),
                 Ok(()) => {
                     if what == "optimize" {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use avocet_channel::{Cancellation, ColumnFlags, OutputColumn, ResultSink};
 use avocet_sql::bind::TableBinder;
 use avocet_sql::parse::statement::ShowFilter;
-use avocet_sql::plan::{BoundQuery, ColumnInfo};
+use avocet_sql::plan::walk::column_of;
+use avocet_sql::plan::{BoundQuery, ColumnId, ColumnInfo, QueryBody};
 use avocet_types::collation::LikePattern;
 use avocet_types::error::SqlError;
 use avocet_types::expr::RowProgram;
@@ -29,22 +30,45 @@ pub(super) struct Rowset {
     pub only: Only,
 }
 
-/// The tables whose rows a query of the catalog wants, as far as its conditions say: others need not be made.
+/// The tables whose rows a query of the catalog wants, and the columns, as far as it says: others need not be made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Only {
-    pub database: Option<Box<str>>,
-    pub table: Option<Box<str>>,
+    /// Of each of its scans; `None` for all tables.
+    pub scans: Option<Vec<Names>>,
+    /// By position, whether it is asked for; `None` for all.
+    pub columns: Option<Box<[bool]>>,
+}
+
+/// Names of databases and of tables; `None` for all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub databases: Option<Vec<Box<str>>>,
+    pub tables: Option<Vec<Box<str>>>,
+}
+
+fn lists(names: Option<&[Box<str>]>, name: &str) -> bool {
+    names.is_some_and(|names| names.iter().any(|wanted| **wanted == *name))
+}
+
+impl Names {
+    /// Tables of the server's own schema only if that is asked for: as SHOW DATABASES, lists of everything have what a MySQL has.
+    fn want(&self, table: &TableDef) -> bool {
+        let (databases, tables) = (self.databases.as_deref(), self.tables.as_deref());
+        (databases.is_none() && table.database != OWN || lists(databases, &table.database))
+            && (tables.is_none() || lists(tables, &table.name))
+    }
 }
 
 impl Only {
-    /// Tables of the server's own schema only if that is asked for: as SHOW DATABASES, lists of everything have what a MySQL has.
     pub fn wants(&self, table: &TableDef) -> bool {
-        if table.database == OWN && self.database.as_deref() != Some(OWN) {
-            return false;
+        match &self.scans {
+            None => Names::default().want(table),
+            Some(scans) => scans.iter().any(|names| names.want(table)),
         }
-        let is =
-            |wanted: &Option<Box<str>>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-        is(&self.table, &table.name) && is(&self.database, &table.database)
+    }
+
+    pub fn asks_for(&self, column: usize) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns[column])
     }
 }
 
@@ -162,7 +186,27 @@ impl Session {
 
 /// The columns of a query's result.
 pub(super) fn columns_of(bound: &BoundQuery) -> Vec<OutputColumn> {
-    bound.output().map(output_column).collect()
+    let keys = rolled_up(bound);
+    let column = |id: &ColumnId| {
+        let info = &bound.columns[*id];
+        match keys.contains(id) {
+            // Its NULLs are no table's.
+            true => output_column(&ColumnInfo { nullable: true, origin: None, label: None, ..info.clone() }),
+            false => output_column(info),
+        }
+    };
+    bound.body.outputs.iter().map(column).collect()
+}
+
+/// The outputs that are keys of GROUP BY … WITH ROLLUP.
+fn rolled_up(bound: &BoundQuery) -> Vec<ColumnId> {
+    let QueryBody::Select(select) = &bound.body.body else { return Vec::new() };
+    let Some(aggregation) = select.aggregation.as_ref().filter(|aggregation| aggregation.rollup) else {
+        return Vec::new();
+    };
+    let is_key = |id: ColumnId| aggregation.keys.iter().any(|key| key.id == id);
+    let shown = select.projection.iter().filter(|item| column_of(&item.expr).is_some_and(is_key));
+    shown.map(|item| item.id).collect()
 }
 
 fn output_column(info: &ColumnInfo) -> OutputColumn {

@@ -713,7 +713,12 @@ impl Session {
             S::StartReplica { channel } => self.start_replica(channel.as_deref()),
             S::StopReplica { channel } => self.stop_replica(channel.as_deref()),
             S::PromoteReplica(options) => Box::pin(self.promote_replica(options, sink)).await,
-            S::ResetReplica { all, channel } => self.reset_replica(*all, channel.as_deref()),
+            S::ResetReplica { all, channel, first_log } => {
+                if let Some(first) = first_log {
+                    self.reset_logs(*first)?;
+                }
+                self.reset_replica(*all, channel.as_deref())
+            }
             S::CheckReplication { tables, repairs } => self.check_replication(tables, *repairs, sink),
             S::Unsupported(words) => Err(unsupported(words)),
             S::Refused(error) => Err((**error).clone()),

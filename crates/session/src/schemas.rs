@@ -38,7 +38,13 @@ pub(super) fn is_open(name: &str) -> bool {
 /// The table of statements by digest.
 pub(super) const DIGESTS: &str = "events_statements_summary_by_digest";
 
-/// Whether it is the table of statements by digest, the only one that TRUNCATE TABLE begins anew.
+/// Whether it is the table of statements by digest, which TRUNCATE TABLE begins anew.
 pub(super) fn is_digest_summary(schema: &str, name: &str) -> bool {
     schema == PERFORMANCE && name == DIGESTS
+}
+
+/// Whether TRUNCATE TABLE begins it anew, were it not empty: tables of sums and of what has been.
+pub(super) fn is_forgotten(schema: &str, name: &str) -> bool {
+    let words = ["_summary_", "_history", "_histogram_"];
+    schema == PERFORMANCE && (name == "host_cache" || words.iter().any(|word| name.contains(word)))
 }

@@ -179,7 +179,7 @@ impl Session {
         if plan.dates().iter().any(|(at, read_as)| !is_read_as(&text.params[*at], *read_as, zeros)) {
             return Ok(None);
         }
-        let given = self.own_rows_of(bound)?;
+        let given = self.own_rows_of(bound, text.params)?;
         Ok(match self.execute_plan(&plan, text.params, at, With::given(&given), sink)? {
             point::Outcome::Rows(rows) => Some(rows),
             point::Outcome::Changed(_) | point::Outcome::Declined => None,
@@ -243,10 +243,14 @@ impl Session {
     }
 
     /// The rows of the server's own tables that a query reads, as of now.
-    pub(super) fn own_rows_of(&self, bound: &BoundQuery) -> Result<Vec<GivenRows>, SqlError> {
+    pub(super) fn own_rows_of(
+        &self,
+        bound: &BoundQuery,
+        params: &[Datum<'_>],
+    ) -> Result<Vec<GivenRows>, SqlError> {
         let rows = |table: Arc<TableDef>| {
-            let rows =
-                self.virtual_rows(&table.database, &table.name, info_schema::only_of(bound, &table))?;
+            let only = info_schema::only_of(bound, &table, params);
+            let rows = self.virtual_rows(&table.database, &table.name, only)?;
             Ok(GivenRows { table: table.id, rows })
         };
         own_tables_of(bound).map(rows).collect()

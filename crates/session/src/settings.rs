@@ -66,6 +66,8 @@ pub(super) struct Settings {
     /// Whether notes are kept for SHOW WARNINGS.
     pub notes: bool,
     pub safe_updates: bool,
+    /// SHOW CREATE quotes all names.
+    pub quote_show_create: bool,
     pub require_primary_key: bool,
     /// Off, rows are not checked by foreign keys, and tables may be made before their parents.
     pub foreign_key_checks: bool,
@@ -137,6 +139,7 @@ impl Settings {
             max_error_count: 0,
             notes: true,
             safe_updates: false,
+            quote_show_create: true,
             require_primary_key: false,
             foreign_key_checks: true,
             point_path: true,

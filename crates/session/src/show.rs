@@ -10,13 +10,14 @@ mod views;
 use std::sync::Arc;
 
 use avocet_channel::ResultSink;
+use avocet_engine::TableHandle;
 use avocet_sql::bind::CatalogView;
 use avocet_sql::parse::ast::{Ident, ObjectName};
 use avocet_sql::parse::statement::{Show, ShowFilter, ShowKind};
-use avocet_types::Datum;
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::expr::TimeZone;
-use avocet_types::schema::{ColumnDef, IndexKind, TableDef};
+use avocet_types::schema::{ColumnDef, IndexDef, IndexKind, TableDef};
+use avocet_types::{Datum, SqlType};
 
 use super::info_schema::{self, status_of};
 use super::output::{COUNT, FILE_NAME, LONG_TEXT, Rowset, optional, text, varchar};
@@ -26,6 +27,12 @@ use super::state::Session;
 
 pub(crate) use create::{Quotes, checks_of, create_table, default_of, escaped};
 pub(super) use server::{charset_rows, collation_rows};
+
+/// CARDINALITY of an index's columns.
+pub(crate) fn cardinality(table: &TableHandle, index: &IndexDef) -> Box<[u64]> {
+    let known = table.indexes().iter().find(|known| known.def.id == index.id);
+    known.map(|known| table.cardinality(known)).unwrap_or_default()
+}
 
 impl Session {
     /// HELP: there are no topics, as in a MySQL whose help tables were not filled.
@@ -74,18 +81,20 @@ impl Session {
                 };
                 let mut rows =
                     Rowset::new("", &[("Database", varchar(64)), ("Create Database", varchar(1024))]);
-                rows.push(vec![
-                    text(found),
-                    text(create::create_database(
-                        found,
-                        collation,
-                        *if_not_exists,
-                        create::Quotes::of(self.settings.sql_mode),
-                    )),
-                ]);
+                let quotes = create::Quotes::of(self.settings.sql_mode);
+                let shown = create::create_database(found, collation, *if_not_exists, quotes);
+                rows.push(vec![text(found), text(self.shown_with_quotes(shown))]);
                 Ok(rows)
             }
             _ => self.show_server(kind, statement),
+        }
+    }
+
+    /// What SHOW CREATE tells, in quotes as `sql_quote_show_create` asks for them.
+    fn shown_with_quotes(&self, shown: String) -> String {
+        match self.settings.quote_show_create {
+            true => shown,
+            false => create::unquoted(&shown),
         }
     }
 
@@ -190,13 +199,13 @@ impl Session {
             "SHOW_STATISTICS",
             &[
                 ("Table", varchar(64)),
-                ("Non_unique", COUNT),
+                ("Non_unique", SqlType::INT),
                 ("Key_name", varchar(64)),
-                ("Seq_in_index", COUNT),
+                ("Seq_in_index", info_schema::UINT),
                 ("Column_name", varchar(64)),
                 ("Collation", varchar(1)),
-                ("Cardinality", COUNT),
-                ("Sub_part", COUNT),
+                ("Cardinality", SqlType::BIGINT),
+                ("Sub_part", SqlType::BIGINT),
                 ("Packed", varchar(1)),
                 ("Null", varchar(3)),
                 ("Index_type", varchar(11)),
@@ -207,19 +216,21 @@ impl Session {
             ],
         );
         let catalog = self.catalog();
-        let count = catalog.table_by_id(table.id).map_or(0, |table| table.row_count());
+        let handle = catalog.table_by_id(table.id);
+        let count = handle.map_or(0, |table| table.row_count());
         for index in create::indexes_of(table) {
+            let counts = handle.map(|handle| cardinality(handle, index)).unwrap_or_default();
             for (at, part) in index.parts.iter().enumerate() {
                 let column = &table.columns[part.column];
                 rows.push(vec![
                     text(&table.name),
-                    Datum::UInt((!index.kind.is_unique()).into()),
+                    Datum::Int((!index.kind.is_unique()).into()),
                     text(&index.name),
                     Datum::UInt(at as u64 + 1),
                     optional(Some(&column.name).filter(|_| !column.is_hidden())),
                     text(if part.descending { "D" } else { "A" }),
-                    Datum::UInt(count),
-                    part.prefix_len.map_or(Datum::Null, |len| Datum::UInt(len.into())),
+                    Datum::Int(counts.get(at).map_or(0, |count| *count as i64)),
+                    part.prefix_len.map_or(Datum::Null, |len| Datum::Int(len.into())),
                     Datum::Null,
                     text(if column.nullable { "YES" } else { "" }),
                     text("BTREE"),
@@ -236,13 +247,13 @@ impl Session {
                 let is_spatial = key.kind.is_spatial();
                 rows.push(vec![
                     text(&table.name),
-                    Datum::UInt(1),
+                    Datum::Int(1),
                     text(&key.name),
                     Datum::UInt(at as u64 + 1),
                     text(&column.name),
                     if is_spatial { text("A") } else { Datum::Null },
-                    Datum::UInt(count),
-                    if is_spatial { Datum::UInt(SPATIAL_PART) } else { Datum::Null },
+                    Datum::Int(count as i64),
+                    if is_spatial { Datum::Int(SPATIAL_PART as i64) } else { Datum::Null },
                     Datum::Null,
                     text(if column.nullable { "YES" } else { "" }),
                     text(key.kind.word()),
@@ -270,6 +281,7 @@ impl Session {
             create::Quotes::of(self.settings.sql_mode),
             self.settings.time_zone,
         );
+        let shown = self.shown_with_quotes(shown);
         // As MySQL's: a VARCHAR that is as long as it has to be.
         let length = (shown.chars().count() as u32).max(1024);
         let mut rows = Rowset::new("", &[("Table", varchar(64)), ("Create Table", varchar(length))]);

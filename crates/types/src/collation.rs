@@ -50,7 +50,7 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 
 pub use charset::Charset;
-pub(crate) use keys::bytes_key;
+pub(crate) use keys::{bytes_key, bytes_key_len};
 pub use like::LikePattern;
 pub use mariadb::collations_of_mariadb;
 pub use names::{CollationInfo, collations};
@@ -118,6 +118,11 @@ impl Collation {
     #[inline]
     pub fn sort_key(self, s: &str, to: &mut Vec<u8>) {
         self.rules().sort_key(s, to);
+    }
+
+    /// The length of a sort key, at the beginning of what `byte` gives; `None` if it has no end.
+    pub(crate) fn sort_key_len(self, byte: &impl Fn(usize) -> Option<u8>) -> Option<usize> {
+        self.rules().sort_key_len(byte)
     }
 
     /// Appends bytes that the sort keys of all strings that begin as `s` have in common: a bound for LIKE 's%'.

@@ -22,9 +22,10 @@
 //! 2. No part is the beginning of another of the same column, so the parts need no separators.
 //! 3. Columns that are NOT NULL have no null byte. A descending part has all its bytes inverted.
 //!
-//! Keys are never decoded: index entries lead to row ids, and rows to values.
+//! Keys are never decoded: index entries lead to row ids, and rows to values. Only where parts end is told, for estimates.
 
 mod compact;
+mod ends;
 
 use crate::collation::Collation;
 use crate::datum::Datum;

@@ -9,6 +9,8 @@ use super::{PacketBuf, charset};
 /// "The number of fractional digits is not fixed."
 const NOT_FIXED: u8 = 31;
 const UTF8MB4_BYTES: u32 = 4;
+/// Characters of a FLOAT or DOUBLE that is computed.
+const REAL_LENGTH: u32 = 23;
 
 /// Type, length, character set and decimals: what follows from a column's type alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +130,9 @@ impl WireType {
             ColumnType::MYSQL_TYPE_STRING | ColumnType::MYSQL_TYPE_VAR_STRING => self.decimals = NOT_FIXED,
             // A digit more than a column has.
             ColumnType::MYSQL_TYPE_LONGLONG => self.length = 21,
+            ColumnType::MYSQL_TYPE_FLOAT | ColumnType::MYSQL_TYPE_DOUBLE if self.decimals == NOT_FIXED => {
+                self.length = REAL_LENGTH;
+            }
             ColumnType::MYSQL_TYPE_BLOB => {
                 (self.code, self.decimals) = (ColumnType::MYSQL_TYPE_LONG_BLOB, NOT_FIXED);
                 if let Some(text) = &mut self.text {
@@ -375,6 +380,8 @@ mod tests {
         assert_eq!((computed.flags, computed.decimals), (ColumnFlags::empty(), NOT_FIXED));
         let of_handshake = Status { results_collation: Some(Collation(224)), ..Status::default() };
         assert_eq!(computed.for_client(&of_handshake).collation, Collation(224));
+        let real = WireType::of(&SqlType::DOUBLE);
+        assert_eq!((real.length, real.computed().length), (22, 23));
         let document = WireType::of(&SqlType::Json).computed();
         assert_eq!((document.collation, document.flags), (Collation::DEFAULT, ColumnFlags::BINARY_FLAG));
     }

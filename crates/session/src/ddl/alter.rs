@@ -9,6 +9,7 @@ mod instant;
 mod named;
 mod numbered;
 mod recast;
+mod told;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -97,15 +98,17 @@ impl Session {
         let auto_increment = blocking(|| self.next_number_of(alteration.table(), draft.auto_increment))?;
         let rest = AlterRest { auto_increment, rename, left_out: 0 };
         self.warn_of_kept_keys(&draft.def, Some(&alteration.table().clone().def));
-        // Columns that MySQL adds and drops in place count no rows.
-        let counted = draft.copies_rows() && draft.converts || draft.verifies;
+        let counted = self.counts_rows(&draft, &alteration.table().def, actions);
         let rows = blocking(|| match draft.copies {
             true => self.change_columns(alteration, draft, rest, actions),
             false => self.change_in_place(alteration, draft, rest, ahead),
         })?;
         let affected_rows = if counted { rows } else { 0 };
         let warnings = self.condition_count();
-        let info = format!("Records: {affected_rows}  Duplicates: 0  Warnings: {warnings}");
+        let info = match told::tells_nothing(actions) {
+            true => String::new(),
+            false => format!("Records: {affected_rows}  Duplicates: 0  Warnings: {warnings}"),
+        };
         Ok(Outcome::Done(Done { affected_rows, info, ..Done::default() }))
     }
 
@@ -297,7 +300,8 @@ impl Session {
         text: &Text<'_>,
     ) -> Result<(), SqlError> {
         match action {
-            AlterAction::Nothing | AlterAction::How(_) => {}
+            AlterAction::Unneeded(what) => self.warn_of_unneeded(&draft.def, *what),
+            AlterAction::How(_) => {}
             AlterAction::AddColumn { column, position } => {
                 draft.copies = true;
                 let at = draft.position(position, draft.def.own_columns().len())?;
@@ -422,9 +426,6 @@ impl Session {
             draft.def.primary_key().is_some_and(|key| key.parts.iter().any(|part| part.column == at));
         draft.written_null.extend((spec.nullable == Some(true)).then(|| def.name.clone()));
         def.nullable &= !in_primary;
-        let before = &draft.def.columns[at];
-        draft.converts |=
-            before.generated != def.generated || before.ty != def.ty || before.nullable != def.nullable;
         generated::check_change(&draft.def.columns[at], &def)?;
         draft.rename_column(at, &def.name);
         draft.def.columns[at] = def;
@@ -749,7 +750,7 @@ fn of_resequenced(error: SqlError, copy: &TableHandle) -> SqlError {
 
 /// Whether the table's CREATE_TIME stays what it was.
 fn keeps_created(action: &AlterAction) -> bool {
-    matches!(action, AlterAction::RenameTable(_) | AlterAction::Nothing | AlterAction::How(_))
+    matches!(action, AlterAction::RenameTable(_) | AlterAction::Unneeded(_) | AlterAction::How(_))
 }
 
 /// What defaults and checks name a column by stays. Asked while all columns have their old names.

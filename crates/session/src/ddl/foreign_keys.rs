@@ -2,7 +2,7 @@
 
 use avocet_engine::Catalog;
 use avocet_sql::parse::ast::Ident;
-use avocet_sql::parse::statement::{CreateTable, ForeignKeySpec};
+use avocet_sql::parse::statement::{CreateTable, ForeignKeySpec, IndexSpec, IndexSpecKind};
 use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ForeignKeyDef, IndexDef, IndexKind, IndexPart, TableDef};
 
@@ -29,6 +29,7 @@ impl Session {
         let mut missing = Missing { number: 1 };
         for spec in &create.foreign_keys {
             self.add_foreign_key_to(def, spec, &mut missing)?;
+            place_index(def, create, spec);
         }
         indexes::drop_superfluous(def);
         Ok(())
@@ -106,6 +107,24 @@ impl Session {
         });
         Ok(name)
     }
+}
+
+/// Moves an index that has just been made for a foreign key to where that stands among the keys of the list.
+fn place_index(def: &mut TableDef, create: &CreateTable, spec: &ForeignKeySpec) {
+    let columns = def.foreign_keys.last().map(|key| &*key.columns).unwrap_or_default();
+    let is_made = |index: &mut IndexDef| {
+        index.generated && index.parts.len() == columns.len() && index.begins_with(columns)
+    };
+    let Some(made) = def.indexes.pop_if(is_made) else { return };
+    let is_plain = |index: &&IndexSpec| matches!(index.kind, IndexSpecKind::Secondary);
+    let before = create.indexes[..spec.behind].iter().filter(is_plain).count();
+    let own = def
+        .indexes
+        .iter()
+        .enumerate()
+        .filter(|(_, index)| index.kind == IndexKind::Secondary && !index.generated);
+    let at = own.map(|(at, _)| at).nth(before).unwrap_or(def.indexes.len());
+    def.indexes.insert(at, made);
 }
 
 fn table_of<'c>(catalog: &'c Catalog, database: &str, name: &str) -> Option<&'c TableDef> {

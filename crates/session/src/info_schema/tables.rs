@@ -4,9 +4,9 @@ use avocet_engine::TableHandle;
 use avocet_types::schema::{ForeignKeyDef, IndexKind, IndexPart, TableDef};
 use avocet_types::{Datum, IntWidth, SqlType, Value};
 
-use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
+use crate::output::{COUNT, LONG_TEXT, Only, Rowset, optional, text, varchar};
 use crate::show::{
-    SPATIAL_PART, charset_rows, checks_of, collation_rows, default_of, escaped, extra_of, key_of,
+    SPATIAL_PART, cardinality, charset_rows, checks_of, collation_rows, default_of, escaped, extra_of, key_of,
 };
 use crate::state::Session;
 
@@ -27,7 +27,7 @@ pub(super) const TABLES: &[Entry] = &[
 ];
 
 pub(super) const NAME_TYPE: SqlType = varchar(64);
-pub(super) const UINT: SqlType = SqlType::Int { width: IntWidth::W32, unsigned: true };
+pub(crate) const UINT: SqlType = SqlType::Int { width: IntWidth::W32, unsigned: true };
 
 pub(super) fn none(_: &Session, _: &mut Rowset) {}
 
@@ -62,8 +62,8 @@ fn check_constraints() -> Rowset {
 }
 
 fn fill_check_constraints(session: &Session, rows: &mut Rowset) {
-    let catalog = session.stored_catalog();
-    for handle in session.seen_tables(&catalog) {
+    let (catalog, only) = (session.stored_catalog(), rows.only.clone());
+    for handle in session.seen_tables(&catalog).filter(|handle| only.wants(&handle.def)) {
         let table = &handle.def;
         for check in &table.checks {
             let clause = escaped(&check.condition);
@@ -188,8 +188,8 @@ fn referential_constraints() -> Rowset {
 }
 
 fn fill_referential_constraints(session: &Session, rows: &mut Rowset) {
-    let catalog = session.stored_catalog();
-    for handle in session.seen_tables(&catalog) {
+    let (catalog, only) = (session.stored_catalog(), rows.only.clone());
+    for handle in session.seen_tables(&catalog).filter(|handle| only.wants(&handle.def)) {
         let table = &handle.def;
         for key in sorted(&table.foreign_keys) {
             rows.push(vec![
@@ -277,11 +277,16 @@ fn statistics() -> Rowset {
     )
 }
 
+/// Its position in STATISTICS.
+const CARDINALITY: usize = 9;
+
 fn fill_statistics(session: &Session, rows: &mut Rowset) {
     let (catalog, only) = (session.stored_catalog(), rows.only.clone());
     for handle in session.seen_tables(&catalog).filter(|handle| only.wants(&handle.def)) {
         let table = &handle.def;
         for index in &table.indexes {
+            // Which it takes some work to estimate.
+            let counts = if only.asks_for(CARDINALITY) { cardinality(handle, index) } else { Box::default() };
             for (at, part) in index.parts.iter().enumerate() {
                 let column = &table.columns[part.column];
                 rows.push(vec![
@@ -294,7 +299,7 @@ fn fill_statistics(session: &Session, rows: &mut Rowset) {
                     Datum::UInt(at as u64 + 1),
                     optional(Some(&column.name).filter(|_| !column.is_hidden())),
                     text(if part.descending { "D" } else { "A" }),
-                    Datum::Int(handle.row_count() as i64),
+                    Datum::Int(counts.get(at).map_or(0, |count| *count as i64)),
                     part.prefix_len.map_or(Datum::Null, |len| Datum::Int(len.into())),
                     Datum::Null,
                     text(if column.nullable { "YES" } else { "" }),
@@ -441,6 +446,9 @@ fn tables() -> Rowset {
     )
 }
 
+/// From ENGINE to TABLE_COMMENT, in TABLES.
+const STATUS: std::ops::Range<usize> = 4..21;
+
 fn fill_tables(session: &Session, rows: &mut Rowset) {
     let only = rows.only.clone();
     for table in super::all().iter().map(|table| &*table.def).filter(|table| only.wants(table)) {
@@ -458,7 +466,10 @@ fn fill_tables(session: &Session, rows: &mut Rowset) {
         let table = &handle.def;
         let mut row =
             vec![text("def"), text(&table.database), text(&table.name), text(super::type_of(table))];
-        row.extend(status_of(session, handle));
+        match STATUS.clone().any(|at| only.asks_for(at)) {
+            true => row.extend(status_of(session, handle)),
+            false => row.resize(rows.columns.len(), Datum::Null),
+        }
         rows.push(row);
     }
 }
@@ -527,49 +538,50 @@ fn fill_columns(session: &Session, rows: &mut Rowset) {
     for table in stored.chain(&views).chain(own) {
         for at in 0..table.own_columns().len() {
             if session.seen().sees_column(&table.database, &table.name, &table.columns[at].name) {
-                rows.push(column_row(session, table, at));
+                rows.push(column_row(session, table, at, &only));
             }
         }
     }
 }
 
-fn column_row(session: &Session, table: &TableDef, at: usize) -> Vec<Value> {
+/// A row of COLUMNS, with what is asked for.
+fn column_row(session: &Session, table: &TableDef, at: usize, only: &Only) -> Vec<Value> {
     let (column, zone) = (&table.columns[at], session.settings.time_zone);
     let ty = &column.ty;
-    let full = column.type_text();
-    let data_type = full.split(['(', ' ']).next().unwrap_or_default().to_owned();
-    let (chars, bytes) = lengths(ty);
-    let (precision, scale) = numeric(ty);
     let number = |value: Option<u64>| value.map_or(Datum::Null, Datum::UInt);
     let length = |value: Option<u64>| value.map_or(Datum::Null, |v| Datum::Int(v as i64));
-    vec![
-        text("def"),
-        text(&table.database),
-        text(&table.name),
-        text(&column.name),
-        Datum::UInt(at as u64 + 1),
-        optional(column.stated_default().map(|default| default_of(default, column, false, zone))),
-        text(if column.nullable { "YES" } else { "NO" }),
-        text(data_type),
-        length(chars),
-        length(bytes),
-        number(precision),
-        number(scale),
-        number(ty.fsp().map(u64::from)),
-        optional(ty.declared_collation().map(|collation| collation.info().charset.name())),
-        optional(ty.declared_collation().map(avocet_types::Collation::name)),
-        text(full),
-        text(key_of(table, at)),
-        text(extra_of(column)),
-        text(session.seen().column_privileges(&table.database, &table.name, &column.name)),
-        text(&column.comment),
-        text(column.generated.as_ref().map_or(String::new(), |generated| escaped(&generated.expr))),
-        match ty {
+    let cell = |cell: usize| match cell {
+        0 => text("def"),
+        1 => text(&table.database),
+        2 => text(&table.name),
+        3 => text(&column.name),
+        4 => Datum::UInt(at as u64 + 1),
+        5 => optional(column.stated_default().map(|default| default_of(default, column, false, zone))),
+        6 => text(if column.nullable { "YES" } else { "NO" }),
+        7 => text(column.type_text().split(['(', ' ']).next().unwrap_or_default()),
+        8 => length(lengths(ty).0),
+        9 => length(lengths(ty).1),
+        10 => number(numeric(ty).0),
+        11 => number(numeric(ty).1),
+        12 => number(ty.fsp().map(u64::from)),
+        13 => optional(ty.declared_collation().map(|collation| collation.info().charset.name())),
+        14 => optional(ty.declared_collation().map(avocet_types::Collation::name)),
+        15 => text(column.type_text()),
+        16 => text(key_of(table, at)),
+        17 => text(extra_of(column)),
+        18 => text(session.seen().column_privileges(&table.database, &table.name, &column.name)),
+        19 => text(&column.comment),
+        20 => text(column.generated.as_ref().map_or(String::new(), |generated| escaped(&generated.expr))),
+        _ => match ty {
             SqlType::Geometry { srid: Some(srid), .. } => Datum::UInt((*srid).into()),
             _ => Datum::Null,
         },
-    ]
+    };
+    (0..COLUMNS_CELLS).map(|at| if only.asks_for(at) { cell(at) } else { Datum::Null }).collect()
 }
+
+/// The columns of COLUMNS.
+const COLUMNS_CELLS: usize = 22;
 
 /// Most characters and bytes of a string type.
 fn lengths(ty: &SqlType) -> (Option<u64>, Option<u64>) {

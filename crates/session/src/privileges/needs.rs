@@ -194,7 +194,7 @@ impl Needs {
             S::TruncateTable(name)
                 if self
                     .database_of(name)
-                    .is_some_and(|schema| schemas::is_digest_summary(&schema, &name.name.name)) =>
+                    .is_some_and(|schema| schemas::is_forgotten(&schema, &name.name.name)) =>
             {
                 self.server(Privileges::DROP);
             }
@@ -288,6 +288,9 @@ impl Needs {
             S::CheckReplication { .. } => self.server(Privileges::SUPER),
             S::ChangeSource(_) | S::StartReplica { .. } | S::StopReplica { .. } | S::PromoteReplica(_) => {
                 self.server(Privileges::SUPER);
+            }
+            S::ResetReplica { first_log: Some(_), .. } => {
+                self.server(Privileges::RELOAD | Privileges::FLUSH_TABLES);
             }
             S::ResetReplica { .. } => self.server(Privileges::RELOAD),
             S::Check { tables, .. } => {
@@ -601,7 +604,7 @@ impl Needs {
                 | AlterAction::RenameIndex { .. }
                 | AlterAction::SetDefault { .. }
                 | AlterAction::ConvertCharset { .. }
-                | AlterAction::Nothing
+                | AlterAction::Unneeded(_)
                 | AlterAction::How(_)
                 | AlterAction::Partitions(_)
                 | AlterAction::Options(_) => {}

@@ -277,6 +277,46 @@ impl Quotes {
     }
 }
 
+/// A text that is shown under `sql_quote_show_create = OFF`: names that need no quotes have none, but for those in CHECK.
+pub(super) fn unquoted(text: &str) -> String {
+    let line = |line: &str| match line.find(" CHECK (").filter(|_| line.starts_with("  CONSTRAINT ")) {
+        Some(at) => unquoted_names(&line[..at]) + &line[at..],
+        None => unquoted_names(line),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn unquoted_names(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\'', '`', '"']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (token, behind) = rest.split_at(quoted_end(rest));
+        let name = token.get(1..token.len() - 1).unwrap_or_default();
+        let is_plain = !token.starts_with('\'') && !name.is_empty() && !needs_quotes(name);
+        out.push_str(if is_plain { name } else { token });
+        rest = behind;
+    }
+    out + rest
+}
+
+/// Where what begins with a quote ends: behind the next one that is not doubled, or behind a backslash in a string.
+fn quoted_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let quote = bytes[0];
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quote == b'\'' => at += 2,
+            byte if byte == quote && bytes.get(at + 1) == Some(&quote) => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
 fn string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('\'');

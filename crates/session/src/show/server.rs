@@ -6,7 +6,7 @@ use avocet_sql::parse::ast::{Limit, VariableScope};
 use avocet_sql::parse::statement::ShowKind;
 use avocet_types::collation::{Charset, collations};
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::{Datum, Value};
+use avocet_types::{Datum, IntWidth, SqlType, Value};
 
 use crate::output::{COUNT, LONG_TEXT, Rowset, optional, text, varchar};
 use crate::run::Text;
@@ -78,6 +78,20 @@ impl Session {
                 self.binary_logs()
             }
             ShowKind::Other(words) if words == "REPLICAS" => Ok(self.replicas(nothing(words)?)),
+            ShowKind::Other(words)
+                if matches!(words.as_str(), "PROFILES" | "PROFILE") || words.starts_with("PROFILE ") =>
+            {
+                let rows = match words.strip_prefix("PROFILE ").or((words == "PROFILE").then_some("")) {
+                    Some(kinds) => profile(kinds)?,
+                    None => profiles(),
+                };
+                let name = words.split(' ').next().unwrap_or(words);
+                let text = format!(
+                    "'SHOW {name}' is deprecated and will be removed in a future release. Please use Performance Schema instead"
+                );
+                self.warn(Level::Warning, 1287, text);
+                Ok(rows)
+            }
             ShowKind::Other(words) => nothing(words),
             _ => Err(unsupported("this SHOW")),
         }
@@ -273,6 +287,46 @@ fn plugins() -> Rowset {
     rows
 }
 
+/// SHOW PROFILE: nothing is profiled (`profiling` is OFF), but clients want the columns of what they ask for.
+fn profile(asked: &str) -> Result<Rowset, SqlError> {
+    const KINDS: &[(&str, &[&str])] = &[
+        ("CPU", &["CPU_user", "CPU_system"]),
+        ("CONTEXT SWITCHES", &["Context_voluntary", "Context_involuntary"]),
+        ("BLOCK IO", &["Block_ops_in", "Block_ops_out"]),
+        ("IPC", &["Messages_sent", "Messages_received"]),
+        ("PAGE FAULTS", &["Page_faults_major", "Page_faults_minor"]),
+        ("SWAPS", &["Swaps"]),
+        ("SOURCE", &["Source_function", "Source_file", "Source_line"]),
+    ];
+    let kinds = ["FOR QUERY ", "LIMIT "]
+        .iter()
+        .fold(asked, |kinds, end| kinds.find(end).map_or(kinds, |at| &kinds[..at]));
+    let kinds: Vec<&str> = kinds.split(',').map(str::trim).filter(|kind| !kind.is_empty()).collect();
+    let is_known =
+        |kind: &&str| matches!(*kind, "ALL" | "MEMORY") || KINDS.iter().any(|(name, _)| name == kind);
+    if !kinds.iter().all(is_known) {
+        return Err(unsupported(format_args!("SHOW PROFILE {asked}")));
+    }
+    let wanted = KINDS.iter().filter(|(name, _)| kinds.contains(name) || kinds.contains(&"ALL"));
+    let names = ["Status", "Duration"].iter().chain(wanted.flat_map(|(_, columns)| *columns));
+    let type_of = |name: &str| match name {
+        "Duration" | "CPU_user" | "CPU_system" => {
+            SqlType::Decimal { precision: 9, scale: 6, unsigned: false }
+        }
+        "Status" | "Source_function" => varchar(30),
+        "Source_file" => varchar(20),
+        _ => SqlType::INT,
+    };
+    let columns: Vec<_> = names.map(|name| (*name, type_of(name))).collect();
+    Ok(Rowset::new("PROFILING", &columns))
+}
+
+/// SHOW PROFILES
+fn profiles() -> Rowset {
+    let int = SqlType::Int { width: IntWidth::W32, unsigned: true };
+    Rowset::new("", &[("Query_ID", int), ("Duration", SqlType::DOUBLE), ("Query", varchar(300))])
+}
+
 /// Lists that are always empty: there are no triggers, events or replicas, nor routines but native procedures. Clients want
 /// the columns.
 fn nothing(words: &str) -> Result<Rowset, SqlError> {
@@ -327,7 +381,6 @@ fn nothing(words: &str) -> Result<Rowset, SqlError> {
                 &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]
             }
             "REPLICAS" => &["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"],
-            "PROFILES" => &["Query_ID", "Duration", "Query"],
             _ => return Err(unsupported(format_args!("SHOW {words}"))),
         };
     let columns: Vec<_> = columns.iter().map(|name| (*name, varchar(1024))).collect();

@@ -72,7 +72,7 @@ impl Session {
         if let Some(view) = handle.def.view.as_deref() {
             rows.push(vec![
                 text(&handle.def.name),
-                text(self.create_view_text(&handle.def, view)?),
+                text(self.shown_with_quotes(self.create_view_text(&handle.def, view)?)),
                 text(&view.client_charset),
                 text(view.connection_collation.name()),
             ]);

@@ -311,7 +311,7 @@ pub(crate) static VARIABLES: &[Variable] = &[
     restricted(line("sql_log_off", Both, Bool, "OFF", Inert)),
     line("sql_mode", Both, SqlMode, "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION", Reads(|s, v| s.sql_mode = sql_mode::flags(text(v)))),
     line("sql_notes", Both, Bool, "ON", Reads(|s, v| s.notes = on(v))),
-    line("sql_quote_show_create", Both, Bool, "ON", OnlyDefault),
+    line("sql_quote_show_create", Both, Bool, "ON", Reads(|s, v| s.quote_show_create = on(v))),
     restricted(line("sql_require_primary_key", Both, Bool, "OFF", Reads(|s, v| s.require_primary_key = on(v)))),
     line("sql_safe_updates", Both, Bool, "OFF", Reads(|s, v| s.safe_updates = on(v))),
     line("sql_select_limit", Both, ANY, "18446744073709551615", Reads(|s, v| s.select_limit = int(v))),

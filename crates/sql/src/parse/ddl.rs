@@ -231,7 +231,8 @@ impl Parser<'_> {
             None
         };
         if self.eat("FOREIGN") {
-            parts.foreign_keys.push(self.foreign_key(constraint.flatten())?);
+            let behind = parts.indexes.len();
+            parts.foreign_keys.push(ForeignKeySpec { behind, ..self.foreign_key(constraint.flatten())? });
         } else if self.eat("CHECK") {
             parts.checks.push(self.check(constraint.flatten(), None)?);
         } else if let Some(kind) = self.index_kind() {
@@ -240,7 +241,8 @@ impl Parser<'_> {
             return Err(self.error());
         } else {
             let mut column = self.column_spec()?;
-            parts.foreign_keys.extend(column.foreign_key());
+            let behind = parts.indexes.len();
+            parts.foreign_keys.extend(column.foreign_key().map(|key| ForeignKeySpec { behind, ..key }));
             parts.checks.append(&mut column.checks);
             parts.columns.push(column);
         }
@@ -350,7 +352,7 @@ impl Parser<'_> {
         let index = if self.is_ident() { Some(self.ident()?) } else { None };
         let columns = self.parenthesized_idents()?;
         self.expect("REFERENCES")?;
-        Ok(ForeignKeySpec { name, index, columns, references: self.reference()? })
+        Ok(ForeignKeySpec { name, index, columns, references: self.reference()?, behind: 0 })
     }
 
     /// After REFERENCES. MATCH says nothing: every key is of MATCH SIMPLE.

@@ -2,8 +2,9 @@
 
 use avocet_types::Collation;
 use avocet_types::collation::Charset;
+use avocet_types::error::ErrorCode;
 
-use super::error::ParseResult;
+use super::error::{ParseError, ParseResult};
 use super::parser::Parser;
 
 /// A use of deprecated syntax.
@@ -189,15 +190,26 @@ impl Parser<'_> {
         if let Some(deprecated) = Deprecated::of_charset(&name) {
             self.deprecated(deprecated);
         }
-        Ok(name)
+        match Charset::by_name(&name) {
+            Some(_) => Ok(name),
+            None => Err(ParseError::Refused(Box::new(ErrorCode::UNKNOWN_CHARACTER_SET.with(&[&name])))),
+        }
     }
 
-    /// The name of a collation that a definition or SET gives.
+    /// The name of a collation that a definition or SET gives. Whether there is one is asked before what the statement names.
     pub(super) fn collation_name(&mut self) -> ParseResult<String> {
         let name = self.name()?;
         if let Some(deprecated) = Deprecated::of_collation(&name) {
             self.deprecated(deprecated);
         }
-        Ok(name)
+        known_collation(name)
+    }
+}
+
+/// Error 1273 if there is no such collation.
+pub(super) fn known_collation(name: String) -> ParseResult<String> {
+    match Collation::by_name(&name) {
+        Some(_) => Ok(name),
+        None => Err(ParseError::Refused(Box::new(ErrorCode::UNKNOWN_COLLATION.with(&[&name])))),
     }
 }

@@ -8,6 +8,7 @@
 //! MySQL 8.4 Reference Manual, 29.10 "Performance Schema Statement Digests and Sampling". Words that are keywords anywhere are shown
 //! as keywords everywhere, as there.
 
+use avocet_types::collation::Charset;
 use avocet_types::expr::SqlMode;
 
 use super::keywords::is_keyword;
@@ -38,17 +39,22 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// Words that MySQL's lexer does not tell from others, and shows as these.
+#[rustfmt::skip]
 const SYNONYMS: &[(&str, &str)] = &[
-    ("COLUMNS", "FIELDS"),
-    ("DATABASE", "SCHEMA"),
-    ("DATABASES", "SCHEMAS"),
-    ("DESCRIBE", "EXPLAIN"),
-    ("INT", "INTEGER"),
-    ("MID", "SUBSTRING"),
-    ("SUBSTR", "SUBSTRING"),
-    ("USER", "SYSTEM_USER"),
-    ("VARCHAR", "VARCHARACTER"),
+    ("ANY", "SOME"), ("BIGINT", "INT8"), ("CHAR", "CHARACTER"), ("COLUMNS", "FIELDS"), ("CURRENT_DATE", "CURDATE"),
+    ("CURRENT_TIME", "CURTIME"), ("CURRENT_TIMESTAMP", "NOW"), ("DATABASE", "SCHEMA"), ("DATABASES", "SCHEMAS"),
+    ("DAY", "SQL_TSI_DAY"), ("DEC", "DECIMAL"), ("DESCRIBE", "EXPLAIN"), ("DISTINCT", "DISTINCTROW"), ("DOUBLE", "FLOAT8"),
+    ("FLOAT", "FLOAT4"), ("HOUR", "SQL_TSI_HOUR"), ("INT", "INTEGER"), ("INT1", "TINYINT"), ("INT2", "SMALLINT"),
+    ("INT3", "MIDDLEINT"), ("INT4", "INTEGER"), ("IO_THREAD", "RELAY_THREAD"), ("LOCALTIME", "NOW"),
+    ("LOCALTIMESTAMP", "NOW"), ("MEDIUMINT", "MIDDLEINT"), ("MID", "SUBSTRING"), ("MINUTE", "SQL_TSI_MINUTE"),
+    ("MONTH", "SQL_TSI_MONTH"), ("QUARTER", "SQL_TSI_QUARTER"), ("REGEXP", "RLIKE"), ("SECOND", "SQL_TSI_SECOND"),
+    ("SESSION_USER", "SYSTEM_USER"), ("SQL_TSI_WEEK", "WEEK"), ("SQL_TSI_YEAR", "YEAR"), ("STD", "STDDEV_POP"),
+    ("STDDEV", "STDDEV_POP"), ("SUBSTR", "SUBSTRING"), ("USER", "SYSTEM_USER"), ("VARCHAR", "VARCHARACTER"),
+    ("VARIANCE", "VAR_POP"),
 ];
+
+/// The character set of a literal.
+const INTRODUCER: &str = "(_charset)";
 
 /// The text of the first `max` bytes or so of a statement; `...` ends one that is longer.
 pub fn digest_text(source: &[u8], mode: SqlMode, max: usize) -> String {
@@ -80,6 +86,10 @@ pub fn digest_text(source: &[u8], mode: SqlMode, max: usize) -> String {
         }
     }
     text.text
+}
+
+fn is_introducer(word: &str) -> bool {
+    word.strip_prefix('_').is_some_and(|charset| Charset::by_name(charset).is_some())
 }
 
 struct Text {
@@ -114,6 +124,7 @@ impl Text {
                     false => self.push(shown),
                 }
             }
+            false if is_introducer(word) && !self.ends_with(".") => self.push(INTRODUCER),
             false => self.name(word),
         }
     }
@@ -199,7 +210,9 @@ impl Text {
         if op == Op::Semicolon {
             return self.push(";");
         }
-        self.push(&String::from_utf8_lossy(text));
+        // Both are one token.
+        let shown = if op == Op::Ne { "!=".into() } else { String::from_utf8_lossy(text) };
+        self.push(&shown);
         if op != Op::RParen || self.text_back(2) != Some("(") {
             return;
         }

@@ -8,7 +8,7 @@
 use avocet_types::expr::SqlMode;
 
 use crate::parse::ast::*;
-use crate::parse::deprecated::Deprecated;
+use crate::parse::deprecated::{Deprecated, known_collation};
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::{Op, TokenKind};
 use crate::parse::parser::Parser;
@@ -385,7 +385,7 @@ impl Parser<'_> {
         loop {
             let start = expr.span;
             if self.eat("COLLATE") {
-                let collation = self.name()?;
+                let collation = known_collation(self.name()?)?;
                 let kind = ExprKind::Collate { expr: Box::new(expr), collation };
                 expr = Expr { kind, span: self.span_from(start) };
             } else if self.is_op(Op::Arrow) || self.is_op(Op::LongArrow) {

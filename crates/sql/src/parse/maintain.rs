@@ -40,8 +40,34 @@ impl Parser<'_> {
         Ok(what)
     }
 
-    /// After RESET BINARY LOGS AND GTIDS: `[TO n]`.
-    pub(super) fn reset_logs(&mut self) -> ParseResult<StatementKind> {
+    /// After RESET: `REPLICA …` and `BINARY LOGS AND GTIDS …`, one or several times.
+    pub(super) fn reset_of_replication(&mut self) -> ParseResult<StatementKind> {
+        let (mut replica, mut first) = (None, None);
+        for item in self.comma_separated(|p| match p.eat("REPLICA") {
+            true => p.reset_replica(),
+            false => {
+                p.expect_all(&["BINARY", "LOGS", "AND", "GTIDS"])?;
+                p.reset_logs()
+            }
+        })? {
+            match item {
+                StatementKind::ResetLogs { first: number } => first = Some(number),
+                // Once RESET REPLICA ALL stands there, all goes.
+                StatementKind::ResetReplica { all, channel, .. } => {
+                    let all_before = matches!(replica, Some((true, _)));
+                    replica = Some((all || all_before, channel));
+                }
+                _ => {}
+            }
+        }
+        Ok(match (replica, first) {
+            (Some((all, channel)), first_log) => StatementKind::ResetReplica { all, channel, first_log },
+            (None, first) => StatementKind::ResetLogs { first: first.unwrap_or(1) },
+        })
+    }
+
+    /// After BINARY LOGS AND GTIDS: `[TO n]`.
+    fn reset_logs(&mut self) -> ParseResult<StatementKind> {
         /// As far as MySQL numbers files.
         const LAST: u64 = 2_000_000_000;
         let first = if self.eat("TO") { self.unsigned()? } else { 1 };

@@ -299,8 +299,9 @@ impl Parser<'_> {
             "CHANGE" if self.eat("REPLICATION") => self.change_replication()?,
             "START" if self.eat("REPLICA") => self.start_replica()?,
             "STOP" if self.eat("REPLICA") => self.stop_replica()?,
-            "RESET" if self.eat("REPLICA") => self.reset_replica()?,
-            "RESET" if self.eat_all(&["BINARY", "LOGS", "AND", "GTIDS"]) => self.reset_logs()?,
+            "RESET" if self.is_word("REPLICA") || self.is_words(&["BINARY", "LOGS", "AND", "GTIDS"]) => {
+                self.reset_of_replication()?
+            }
             "PURGE" if self.eat_all(&["BINARY", "LOGS"]) => self.purge_logs()?,
             "LOAD" if self.eat("DATA") => StatementKind::LoadData(Box::new(self.load_data()?)),
             "GET" => self.get_diagnostics()?,

@@ -128,7 +128,7 @@ impl Parser<'_> {
     /// After RESET REPLICA.
     pub(super) fn reset_replica(&mut self) -> ParseResult<StatementKind> {
         let all = self.eat("ALL");
-        Ok(StatementKind::ResetReplica { all, channel: self.channel()? })
+        Ok(StatementKind::ResetReplica { all, channel: self.channel()?, first_log: None })
     }
 
     /// After PROMOTE REPLICA: `CHECK` or `UNDO` or neither, and options.

@@ -288,6 +288,8 @@ pub enum StatementKind {
     ResetReplica {
         all: bool,
         channel: Option<String>,
+        /// The binary log is reset as well, as by RESET BINARY LOGS AND GTIDS.
+        first_log: Option<u64>,
     },
     /// `XA`, `LOAD XML`, routines, triggers, …: known, but not served. Holds the leading words.
     Unsupported(String),

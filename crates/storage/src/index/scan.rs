@@ -153,6 +153,27 @@ impl BTree {
         self.ascend(Stop::Prefix(prefix), scratch, visit);
     }
 
+    /// Visits the entries of one leaf, for estimates: at each node on the way, `pick` chooses among so many children.
+    pub fn visit_leaf(
+        &self,
+        pick: &mut dyn FnMut(usize) -> usize,
+        scratch: &mut ScanScratch,
+        visit: &mut dyn FnMut(&[u8]),
+    ) {
+        let ScanScratch { entries, prefix, .. } = scratch;
+        {
+            let guard = pin();
+            retry(|| {
+                entries.clear();
+                let (node, version) = self.descend_by(pick, &guard)?;
+                node.read_prefix(prefix);
+                (0..node.meta().count).for_each(|i| entries.push(node, i, prefix));
+                node.validate(version)
+            });
+        }
+        (0..entries.ends.len()).for_each(|i| visit(entries.get(i)));
+    }
+
     fn ascend(
         &self,
         stop: Stop<'_>,

@@ -164,6 +164,25 @@ impl BTree {
         Ok(path)
     }
 
+    /// Goes down to a leaf by the children that `pick` chooses, of as many as it is told.
+    pub(super) fn descend_by<'g>(
+        &'g self,
+        pick: &mut dyn FnMut(usize) -> usize,
+        guard: &'g Guard,
+    ) -> Result<(Node<'g>, Version), Restart> {
+        let (mut node, root_version) = self.root.load(guard)?;
+        let mut version = node.read()?;
+        self.root.latch().validate(root_version)?;
+        while !node.is_leaf() {
+            let count = node.meta().count.max(1);
+            let child = node.child(pick(count).min(count - 1), version)?;
+            let child_version = child.read()?;
+            node.validate(version)?;
+            (node, version) = (child, child_version);
+        }
+        Ok((node, version))
+    }
+
     #[inline]
     pub(super) fn count_added(&self, node: Node<'_>, entries: u64) {
         self.count.add(node.raw(), entries);

@@ -30,6 +30,59 @@ pub(crate) fn bytes_key(mut bytes: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&[0, 0]);
 }
 
+/// The length of such a key, at the beginning of what `byte` gives.
+pub(crate) fn bytes_key_len(byte: &impl Fn(usize) -> Option<u8>) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match (byte(at)?, byte(at + 1)) {
+            (0, Some(0)) => return Some(at + 2),
+            (0, _) => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The end of units that no run of spaces interrupts, and that a zero follows. `has_tail` says by its first byte whether a unit
+/// has three.
+pub(super) fn units_end(
+    byte: &impl Fn(usize) -> Option<u8>,
+    mut at: usize,
+    has_tail: impl Fn(u8) -> bool,
+) -> Option<usize> {
+    loop {
+        match byte(at)? {
+            0 => return Some(at + 1),
+            first => at += if has_tail(first) { 3 } else { 1 },
+        }
+    }
+}
+
+/// The end of a key that [`padded_key`] has made.
+pub(super) fn padded_end(
+    byte: &impl Fn(usize) -> Option<u8>,
+    mut at: usize,
+    space: u8,
+    has_tail: impl Fn(u8) -> bool,
+) -> Option<usize> {
+    loop {
+        let first = byte(at)?;
+        if first != space {
+            at += if has_tail(first) { 3 } else { 1 };
+            continue;
+        }
+        let goes_on = match byte(at + 1)? {
+            2 => return Some(at + 2),
+            1 => 255,
+            _ => 0,
+        };
+        at += 2;
+        while byte(at)? == goes_on {
+            at += 1;
+        }
+        at += 1;
+    }
+}
+
 pub(super) fn padded_key(units: impl Iterator<Item = u32>, space: u32, to: &mut Vec<u8>) {
     let mut spaces = 0usize;
     for unit in units {

@@ -96,6 +96,12 @@ fn every_collation_is_an_order_that_its_keys_and_hashes_have() {
                 }
             }
         }
+        // A key ends where its last byte stands, whatever follows.
+        for sample in samples.iter().flatten() {
+            let behind = [&sample.key[..], &[0, 0xff, 2]].concat();
+            let len = c.sort_key_len(&|at| behind.get(at).copied());
+            assert_eq!(len, Some(sample.key.len()), "{}: {:?}", info.name, sample.text);
+        }
         // In the order of their keys none is greater than one that stands behind it.
         let ends = ["", " ", "  ", "\0", " \0", "a", "a "].map(|text| Sample::new(c, text.to_owned()));
         let mut all: Vec<&Sample> = samples.iter().flatten().chain(&ends).collect();

@@ -4,7 +4,7 @@ use std::hash::Hasher;
 use std::sync::OnceLock;
 
 use super::coded::CodedWeights;
-use super::keys::{bytes_key, padded_key, push_unit};
+use super::keys::{bytes_key, bytes_key_len, padded_end, padded_key, push_unit, units_end};
 use super::mariadb;
 use super::names::{AI_CI, CollationInfo, Family, General, IDS, Levels};
 use super::tailoring::Tailoring;
@@ -150,6 +150,27 @@ impl Rules {
                 }
             }
         }
+    }
+
+    /// The length of the sort key at the beginning of what `byte` gives.
+    pub fn sort_key_len(&self, byte: &impl Fn(usize) -> Option<u8>) -> Option<usize> {
+        if !self.is_table() {
+            return match self.padded {
+                true => padded_end(byte, 0, b' ', |_| false),
+                false => bytes_key_len(byte),
+            };
+        }
+        self.levels.iter().try_fold(0, |at, &level| {
+            // Units of ranks are odd where they have three bytes, those of characters begin with the highest bit.
+            let has_tail = |first: u8| match (&self.weigher, level) {
+                (Weigher::General(_), _) | (_, 2..) => first >= 0x80,
+                _ => first % 2 == 1,
+            };
+            match self.pads(level) {
+                true => padded_end(byte, at, (self.space_unit(level) >> 16) as u8, has_tail),
+                false => units_end(byte, at, has_tail),
+            }
+        })
     }
 
     /// Whether two characters are the same to LIKE.

@@ -73,6 +73,14 @@ fn append((code, len): ([u8; MAX_LEN], usize), key: &mut Vec<u8>) {
     key.truncate(key.len() + len - MAX_LEN);
 }
 
+/// The length of a number's code, by its first byte.
+pub fn len(first: u8) -> usize {
+    match first {
+        ..ZERO => 1 + usize::from(ZERO - first),
+        _ => 1 + usize::from(first.saturating_sub(LARGE_BYTE)),
+    }
+}
+
 /// What follows a number at the beginning of a key; `None` if another one stands there.
 #[inline]
 pub fn strip(v: i64, key: &[u8]) -> Option<&[u8]> {

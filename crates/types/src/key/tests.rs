@@ -145,6 +145,10 @@ proptest! {
         let wanted = if descending { order.reverse() } else { order };
         prop_assert_eq!(key(&layout, &a).cmp(&key(&layout, &b)), wanted);
         for (x, y) in [(&a, &b), (&b, &a)] {
+            let mut ends = Vec::new();
+            let lens: Vec<_> = (1..=x.len()).map(|parts| key(&layout, &x[..parts]).len()).collect();
+            prop_assert!(layout.ends(&[&key(&layout, x)[..], &[0, 2, 0xff]].concat(), x.len(), &mut ends));
+            prop_assert_eq!(&ends, &lens);
             let (x, y) = (key(&layout, x), key(&layout, y));
             prop_assert!(x == y || !x.starts_with(&y));
         }

@@ -23,7 +23,6 @@ impl Session {
         let utf8mb4 = self.settings.utf8mb4_collation;
         let Some(to) = collation_of(Some(charset), collation, utf8mb4)? else { return Ok(()) };
         draft.copies = true;
-        draft.converts = true;
         draft.def.default_collation = to;
         // What hidden ones become follows from the others.
         for column in draft.def.columns.iter_mut().filter(|column| !column.is_hidden()) {

@@ -24,8 +24,6 @@ pub(crate) struct Draft {
     pub def: TableDef,
     /// By column: where it was in the old table; `None` for a new one.
     pub sources: Vec<Option<usize>>,
-    /// Some values change their type.
-    pub converts: bool,
     /// Columns changed, or what is known of them: rows are copied, unless they can stay.
     pub copies: bool,
     /// The rows can stay where they are.
@@ -86,7 +84,6 @@ impl Draft {
             written_null: Vec::new(),
             def: def.clone(),
             sources: (0..def.columns.len()).map(Some).collect(),
-            converts: false,
             copies: false,
             keeps_rows: false,
             verifies: false,

@@ -174,16 +174,19 @@ impl Parser<'_> {
             self.alter_option_of(&mut how)?;
             return Ok(AlterAction::How(how));
         }
-        if self.eat_all(&["ENABLE", "KEYS"]) || self.eat_all(&["DISABLE", "KEYS"]) || self.eat("FORCE") {
-            return Ok(AlterAction::Nothing);
+        if self.eat_all(&["ENABLE", "KEYS"]) || self.eat_all(&["DISABLE", "KEYS"]) {
+            return Ok(AlterAction::Unneeded(Unneeded::Keys));
+        }
+        if self.eat("FORCE") {
+            return Ok(AlterAction::Unneeded(Unneeded::Force));
         }
         // What another server's secondary engine has loaded; a replica gets its statements.
         if self.eat("SECONDARY_LOAD") || self.eat("SECONDARY_UNLOAD") {
-            return Ok(AlterAction::Nothing);
+            return Ok(AlterAction::Unneeded(Unneeded::SecondaryEngine));
         }
         if self.is_words(&["ORDER", "BY"]) {
             self.optional_order_by()?;
-            return Ok(AlterAction::Nothing);
+            return Ok(AlterAction::Unneeded(Unneeded::OrderBy));
         }
         let mut options = TableOptions::default();
         if !self.table_option(&mut options)? {

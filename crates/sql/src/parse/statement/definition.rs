@@ -104,7 +104,8 @@ impl ColumnSpec {
     /// Takes out what `REFERENCES` beside the column says: a foreign key of the table.
     pub fn foreign_key(&mut self) -> Option<ForeignKeySpec> {
         let references = self.references.take()?;
-        Some(ForeignKeySpec { name: None, index: None, columns: vec![self.name.clone()], references })
+        let columns = vec![self.name.clone()];
+        Some(ForeignKeySpec { name: None, index: None, columns, references, behind: 0 })
     }
 }
 
@@ -189,6 +190,8 @@ pub struct ForeignKeySpec {
     pub index: Option<Ident>,
     pub columns: Vec<Ident>,
     pub references: Reference,
+    /// In CREATE TABLE: how many keys of the list stand before it.
+    pub behind: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -255,12 +258,22 @@ pub enum AlterAction {
         charset: String,
         collation: Option<String>,
     },
-    /// ENABLE KEYS, DISABLE KEYS, FORCE, ORDER BY: nothing to do here.
-    Nothing,
+    Unneeded(Unneeded),
     /// ALGORITHM and LOCK
     How(AlterHow),
     Options(TableOptions),
     Partitions(PartitionChange),
+}
+
+/// What there is nothing to do for here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unneeded {
+    /// ENABLE KEYS, DISABLE KEYS
+    Keys,
+    Force,
+    OrderBy,
+    /// SECONDARY_LOAD, SECONDARY_UNLOAD
+    SecondaryEngine,
 }
 
 #[derive(Clone, Debug, PartialEq)]
