@@ -471,6 +471,25 @@ fn tables_are_joined_along_indexes() {
 }
 
 #[test]
+fn many_tables_are_joined_along_indexes() {
+    let mut w = accounts();
+    for count in [8, 9, 10, 20, 31] {
+        for join in ["JOIN", "LEFT JOIN"] {
+            let joins: Vec<String> =
+                (1..count).map(|n| format!("{join} t t{n} ON t{n}.id = t{}.id", n - 1)).collect();
+            let joins = joins.join(" ");
+            let last = count - 1;
+            let sql = format!("SELECT t0.b, t{last}.b, t8.id + t{last}.id FROM t t0 {joins} WHERE t0.id = ?")
+                .replace("t8", if count > 8 { "t8" } else { "t7" });
+            assert_eq!(w.query(&sql, &[Datum::Int(1)]), ["one one 2"], "{sql}");
+            // The last table leads.
+            let sql = format!("SELECT t0.b, t{last}.b FROM t t0 {joins} WHERE t{last}.id = ? AND t0.id > 0");
+            assert_eq!(w.query(&sql, &[Datum::Int(1)]), ["one one"], "{sql}");
+        }
+    }
+}
+
+#[test]
 fn updates_say_what_they_matched_and_changed() {
     let mut w = accounts();
     let changes = |matched, changed| Changes { matched, changed, ..Changes::default() };

@@ -159,6 +159,33 @@ fn variables_of_the_session_lead_along_indexes() {
     }
 }
 
+/// The index still leads to rows by what they were, for those who see them so.
+#[test]
+fn rows_that_have_left_a_range_are_not_held() {
+    let mut reader = Client::new();
+    reader.run("CREATE TABLE moved (id INT PRIMARY KEY, k INT, v INT, KEY (k), KEY kv (v, k))");
+    reader.run("INSERT INTO moved VALUES (1, 1, 1), (2, 2, 1), (3, 3, 1)");
+    let [mut writer, mut one, mut two] = [(); 3].map(|()| reader.another());
+    reader.run("BEGIN");
+    reader.check("SELECT COUNT(*) FROM moved WHERE k = 1", "1");
+    writer.run("UPDATE moved SET k = k + 100 WHERE id < 3");
+    for statement in [
+        "SELECT id FROM moved WHERE k = 1 FOR UPDATE",
+        "SELECT id FROM moved WHERE k < 3 FOR SHARE",
+        "SELECT id FROM moved WHERE k < 3 ORDER BY k DESC LIMIT 1 FOR UPDATE",
+        "UPDATE moved SET k = 7 WHERE k IN (1, 2)",
+        "DELETE FROM moved WHERE k = 2",
+        "UPDATE moved SET k = 7 WHERE v = 1 AND k = 2",
+    ] {
+        one.run("BEGIN");
+        let answer = one.run(statement);
+        assert!(matches!(&*answer, "" | "ok 0"), "{statement}: {answer}");
+        two.check("SELECT id FROM moved WHERE id < 3 FOR UPDATE NOWAIT", "1\n2");
+        one.run("ROLLBACK");
+    }
+    reader.check("SELECT COUNT(*) FROM moved WHERE k = 1", "1");
+}
+
 /// Workers that each take the first job that nobody has.
 #[test]
 fn a_queue_by_primary_key_serves_every_worker() {
