@@ -61,8 +61,13 @@ impl<F: SessionFactory> Connection<F> {
             Command::Ping => self.reply_ok(),
             Command::Quit => return Ok(Next::Close),
             Command::InitDb(name) => {
+                // It ends at a NUL, and what is no text is no name.
+                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 let name = charset::decode(name, self.session.status().client, self.session.sql_mode());
-                let result = name.and_then(|name| self.session.use_database(&name));
+                let result = match name {
+                    Ok(name) if !name.is_empty() => self.session.use_database(&name),
+                    _ => Err(ErrorCode::NO_DB_ERROR.with(&[])),
+                };
                 self.reply_result(result);
             }
             Command::FieldList { table } => {

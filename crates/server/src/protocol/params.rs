@@ -26,6 +26,27 @@ pub struct ParamType {
     unsigned: bool,
 }
 
+impl ParamType {
+    /// Whether a value may have it: some types are of columns alone, and NULL is told by its bit (`setup_one_conversion_function`).
+    fn is_of_parameters(self) -> bool {
+        use ColumnType as T;
+        !matches!(
+            self.code,
+            T::MYSQL_TYPE_NULL
+                | T::MYSQL_TYPE_INT24
+                | T::MYSQL_TYPE_YEAR
+                | T::MYSQL_TYPE_NEWDATE
+                | T::MYSQL_TYPE_BIT
+                | T::MYSQL_TYPE_TIMESTAMP2
+                | T::MYSQL_TYPE_DATETIME2
+                | T::MYSQL_TYPE_TIME2
+                | T::MYSQL_TYPE_ENUM
+                | T::MYSQL_TYPE_SET
+                | T::MYSQL_TYPE_GEOMETRY
+        )
+    }
+}
+
 /// What a COM_STMT_EXECUTE asks for besides its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecuteFlags {
@@ -37,6 +58,8 @@ pub struct ExecuteFlags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamError {
     Malformed,
+    /// Of a type that no parameter has.
+    WrongType,
     /// Of a type that has no such value: no clock or calendar shows it, or it is no number.
     OutOfRange(&'static str),
 }
@@ -51,6 +74,7 @@ impl From<ParamError> for SqlError {
     fn from(error: ParamError) -> Self {
         match error {
             ParamError::Malformed => ErrorCode::MALFORMED_PACKET.with(&[]),
+            ParamError::WrongType => ErrorCode::WRONG_ARGUMENTS.with(&[&"mysqld_stmt_execute"]),
             ParamError::OutOfRange(ty) => ErrorCode::DATA_OUT_OF_RANGE.with(&[&ty, &"set_parameter_value"]),
         }
     }
@@ -91,6 +115,7 @@ pub fn execute<'a>(
             values.push(match (long, types.get(i)) {
                 (None, _) if is_null => Datum::Null,
                 (Some(bytes), Some(ty)) => string(*ty, bytes, client),
+                (None, Some(ty)) if !ty.is_of_parameters() => return Err(ParamError::WrongType),
                 (None, Some(ty)) => value(&mut reader, *ty, client)?,
                 // NULLs alone need no types.
                 (_, None) => return Err(ParamError::Malformed),
@@ -105,12 +130,12 @@ fn read_types(
     count: usize,
     named: bool,
     types: &mut Vec<ParamType>,
-) -> Result<(), Malformed> {
+) -> Result<(), ParamError> {
     types.clear();
     for _ in 0..count {
         let code = reader.u8()?;
         let flags = reader.u8()?;
-        let code = ColumnType::try_from(code).map_err(|_| Malformed)?;
+        let code = ColumnType::try_from(code).map_err(|_| ParamError::WrongType)?;
         types.push(ParamType { code, unsigned: flags & UNSIGNED != 0 });
         if named {
             reader.lenenc_bytes()?;
@@ -201,12 +226,12 @@ pub fn skip_query_attributes(reader: &mut Reader<'_>) -> Result<(), Malformed> {
         return Err(Malformed);
     }
     let mut types = Vec::new();
-    read_types(reader, count, true, &mut types)?;
+    read_types(reader, count, true, &mut types).map_err(|_| Malformed)?;
     for (i, ty) in types.iter().enumerate() {
         if nulls[i / 8] & (1 << (i % 8)) == 0 {
             // Nobody looks at it.
             match value(reader, *ty, None) {
-                Err(ParamError::Malformed) => return Err(Malformed),
+                Err(ParamError::Malformed | ParamError::WrongType) => return Err(Malformed),
                 Ok(_) | Err(ParamError::OutOfRange(_)) => {}
             }
         }

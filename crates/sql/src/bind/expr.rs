@@ -507,6 +507,12 @@ impl Binder<'_> {
             let shown = if name.contains('.') { name.to_owned() } else { format!("{database}.{name}") };
             return Err(ErrorCode::SP_DOES_NOT_EXIST.with(&[&"FUNCTION", &shown]));
         };
+        // With a second argument they are TRIM(… FROM …).
+        let is_one_sided =
+            matches!(function, Function::Trim | Function::TrimLeading | Function::TrimTrailing);
+        if !function.info().takes(args.len()) || is_one_sided && args.len() > 1 {
+            return Err(ErrorCode::WRONG_PARAMCOUNT_TO_NATIVE_FCT.with(&[&name]));
+        }
         let mut args = self.call_args(function, args)?;
         match function {
             Function::If => self.settle_alternatives(args.get_mut(1..).unwrap_or_default()),

@@ -43,6 +43,74 @@ const RESERVED_FUNCTIONS: &[&str] = &[
     "LOCALTIMESTAMP",
 ];
 
+const MANY: usize = usize::MAX;
+
+/// Functions that are rules of MySQL's grammar (`sql_yacc.yy`), and how many arguments these take. Others count theirs when they are
+/// bound, and answer 1582.
+const ARITIES: &[(&[&str], usize, usize)] = &[
+    (
+        &[
+            "CURDATE",
+            "CURRENT_DATE",
+            "CURRENT_USER",
+            "DATABASE",
+            "ROW_COUNT",
+            "SCHEMA",
+            "SESSION_USER",
+            "SYSTEM_USER",
+            "USER",
+            "UTC_DATE",
+        ],
+        0,
+        0,
+    ),
+    (
+        &[
+            "CURRENT_TIME",
+            "CURRENT_TIMESTAMP",
+            "CURTIME",
+            "LOCALTIME",
+            "LOCALTIMESTAMP",
+            "NOW",
+            "SYSDATE",
+            "UTC_TIME",
+            "UTC_TIMESTAMP",
+        ],
+        0,
+        1,
+    ),
+    (
+        &[
+            "ASCII",
+            "CHARSET",
+            "COLLATION",
+            "DATE",
+            "DAY",
+            "HOUR",
+            "MICROSECOND",
+            "MINUTE",
+            "MONTH",
+            "QUARTER",
+            "REVERSE",
+            "SECOND",
+            "TIME",
+            "YEAR",
+        ],
+        1,
+        1,
+    ),
+    (&["LOG", "TIMESTAMP", "WEEK"], 1, 2),
+    (
+        &["COALESCE", "GROUPING", "LINESTRING", "MULTILINESTRING", "MULTIPOINT", "MULTIPOLYGON", "POLYGON"],
+        1,
+        MANY,
+    ),
+    (&["LEFT", "MOD", "POINT", "REPEAT", "RIGHT", "TRUNCATE"], 2, 2),
+    (&["FORMAT"], 2, 3),
+    (&["IF", "REPLACE"], 3, 3),
+    (&["INSERT"], 4, 4),
+];
+
 /// Variables that tell of the statement before.
 const CONDITION_COUNTS: [&str; 2] = ["warning_count", "error_count"];
 
@@ -222,7 +290,7 @@ impl Parser<'_> {
             "DEFAULT" => return self.default_value(),
             "ROW" if next_is_paren => {
                 self.advance();
-                return Ok(ExprKind::Row(self.parenthesized_exprs()?));
+                return Ok(ExprKind::Row(self.call_args_within(2, MANY)?));
             }
             "MATCH" => return self.match_against(),
             _ if word.starts_with('_') && next_is_literal => {
@@ -383,7 +451,10 @@ impl Parser<'_> {
         }
         let written = self.source_text();
         self.advance();
-        let args = self.call_args()?;
+        let args = match ARITIES.iter().find(|(names, ..)| names.contains(&name)) {
+            Some((_, least, most)) => self.call_args_within(*least, *most)?,
+            None => self.call_args()?,
+        };
         if name == "FOUND_ROWS" {
             self.deprecated(Deprecated::FoundRows);
         }
@@ -402,6 +473,26 @@ impl Parser<'_> {
         Ok(args)
     }
 
+    /// The arguments of a function that the grammar knows: 1064 where there are too few or too many.
+    pub(super) fn call_args_within(&mut self, least: usize, most: usize) -> ParseResult<Vec<Expr>> {
+        self.expect_op(Op::LParen)?;
+        let args = match most == 0 || least == 0 && self.is_op(Op::RParen) {
+            true => Vec::new(),
+            false => self.args_within(least, most)?,
+        };
+        self.expect_op(Op::RParen)?;
+        Ok(args)
+    }
+
+    /// One expression at least, `least` and no more than `most`.
+    pub(super) fn args_within(&mut self, least: usize, most: usize) -> ParseResult<Vec<Expr>> {
+        let mut args = vec![self.expr()?];
+        while args.len() < most && self.eat_op(Op::Comma) {
+            args.push(self.expr()?);
+        }
+        if args.len() < least { Err(self.error()) } else { Ok(args) }
+    }
+
     /// Functions whose arguments are not a plain list.
     fn special_call(&mut self, name: &str) -> ParseResult<Option<ExprKind>> {
         let parse: fn(&mut Self) -> ParseResult<ExprKind> = match name {
@@ -413,7 +504,7 @@ impl Parser<'_> {
             "POSITION" => Self::position_in,
             "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => {
                 let subtract = name.ends_with("SUB") || name.starts_with("SUB");
-                return self.date_arithmetic(subtract).map(Some);
+                return self.date_arithmetic(subtract, name.ends_with("DATE")).map(Some);
             }
             "TIMESTAMPADD" => Self::timestamp_add,
             "TIMESTAMPDIFF" => Self::timestamp_diff,
@@ -653,13 +744,15 @@ impl Parser<'_> {
     }
 
     /// `DATE_ADD(d, INTERVAL n unit)`; ADDDATE and SUBDATE also take plain days.
-    fn date_arithmetic(&mut self, subtract: bool) -> ParseResult<ExprKind> {
+    fn date_arithmetic(&mut self, subtract: bool, takes_days: bool) -> ParseResult<ExprKind> {
         self.advance();
         self.expect_op(Op::LParen)?;
         let expr = self.boxed_expr()?;
         self.expect_op(Op::Comma)?;
-        let (amount, unit) =
-            if self.is_word("INTERVAL") { self.interval()? } else { (self.boxed_expr()?, IntervalUnit::Day) };
+        let (amount, unit) = match takes_days && !self.is_word("INTERVAL") {
+            true => (self.boxed_expr()?, IntervalUnit::Day),
+            false => self.interval()?,
+        };
         self.expect_op(Op::RParen)?;
         Ok(ExprKind::DateArithmetic { expr, amount, unit, subtract })
     }

@@ -1,9 +1,12 @@
 //! Aggregates and window functions, and the windows that they are over.
 
+use avocet_types::error::ErrorCode;
+
 use crate::parse::ast::*;
 use crate::parse::error::ParseResult;
 use crate::parse::lexer::Op;
 use crate::parse::parser::Parser;
+use crate::parse::refuse::refused;
 
 pub(super) const AGGREGATES: &[&str] = &[
     "ANY_VALUE",
@@ -55,13 +58,21 @@ impl Parser<'_> {
         };
         if name == "COUNT" && self.is_op(Op::Star) {
             self.advance();
+        } else if name == "ANY_VALUE" && self.is_op(Op::RParen) {
+            // A native function, whose arguments are counted later than those of the grammar's.
+            return Err(refused(ErrorCode::WRONG_PARAMCOUNT_TO_NATIVE_FCT.with(&[&name])));
         } else {
             let takes_distinct = matches!(name, "AVG" | "COUNT" | "GROUP_CONCAT" | "MAX" | "MIN" | "SUM");
             call.distinct = takes_distinct && self.eat("DISTINCT");
             if !call.distinct && !name.starts_with("JSON_") {
                 self.eat("ALL");
             }
-            call.args = self.expr_list()?;
+            call.args = match name {
+                "GROUP_CONCAT" | "ANY_VALUE" => self.expr_list()?,
+                "COUNT" if call.distinct => self.expr_list()?,
+                "JSON_OBJECTAGG" => self.args_within(2, 2)?,
+                _ => self.args_within(1, 1)?,
+            };
         }
         if name == "GROUP_CONCAT" {
             call.order_by = self.optional_order_by()?;
@@ -74,7 +85,13 @@ impl Parser<'_> {
 
     pub(super) fn window_call(&mut self, name: &str) -> ParseResult<ExprKind> {
         self.advance();
-        let args = self.call_args()?;
+        let (least, most) = match name {
+            "LAG" | "LEAD" => (1, 3),
+            "FIRST_VALUE" | "LAST_VALUE" | "NTILE" => (1, 1),
+            "NTH_VALUE" => (2, 2),
+            _ => (0, 0),
+        };
+        let args = self.call_args_within(least, most)?;
         let from_last = if self.eat_all(&["FROM", "LAST"]) {
             true
         } else {

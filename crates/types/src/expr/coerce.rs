@@ -14,6 +14,7 @@ use crate::decimal::{Decimal, ParseStatus};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::text::{bytes, count_chars, from_buffer, offset, slice};
+use crate::expr::function::BytesAsText;
 use crate::expr::program::CallInfo;
 use crate::expr::program::arith::int_datum;
 use crate::expr::typing::ValueClass;
@@ -230,16 +231,61 @@ pub(crate) fn number_of_moment<'a>(value: &Datum<'_>, ctx: &EvalContext) -> Datu
 }
 
 /// The same rounded to whole seconds, as dates and times round: `…5960` is not one.
-fn temporal_integer(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> i64 {
+fn temporal_integer(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<i64> {
     let digits = ctx.sql_mode.excess_digits();
-    match value {
+    Ok(match value {
         Datum::Date(days) => temporal::datetime_to_number(i64::from(*days) * DAY) / 1_000_000,
         Datum::DateTime(at) => {
-            let rounded = digits.datetime(local(*at, from, ctx), 0);
-            temporal::datetime_to_number(rounded.min(MAX_DATETIME))
+            let at = local(*at, from, ctx);
+            let rounded = digits.datetime(at, 0);
+            // The last day's midnight, where there is no day to carry to (`my_datetime_adjust_frac`).
+            let rounded = if rounded > MAX_DATETIME {
+                ctx.warn(EvalError::DatetimeOverflow("datetime"))?;
+                i64::from(date_of(at)) * DAY
+            } else {
+                rounded
+            };
+            temporal::datetime_to_number(rounded)
         }
         Datum::Time(time) => temporal::time_to_number(digits.time(*time, 0)),
         _ => 0,
+    })
+}
+
+/// Bytes as text, also if they are none.
+pub(crate) fn text_of_bytes<'a>(
+    args: &mut [Datum<'a>],
+    info: &CallInfo,
+    _: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let as_text = BytesAsText::ALL[super::func::int(&args[1]) as usize];
+    let Datum::Bytes(bytes) = &args[0] else { return Ok(std::mem::replace(&mut args[0], Datum::Null)) };
+    let charset = info.ty.charset().unwrap_or(Charset::Utf8mb4);
+    if let Ok(text) = charset.decode(bytes) {
+        return Ok(Datum::Str(text.into()));
+    }
+    Ok(Datum::Str(match as_text {
+        BytesAsText::Latin1 => bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
+        BytesAsText::Replaced => bytes
+            .utf8_chunks()
+            .flat_map(|chunk| chunk.valid().chars().chain(chunk.invalid().iter().map(|_| '?')))
+            .collect::<String>()
+            .into(),
+        BytesAsText::Escaped => printable(bytes, 1).into(),
+    }))
+}
+
+/// The BIGINT next to the result of an operation on DOUBLEs; error 1690 beyond it.
+pub(crate) fn integer_of_double<'a>(
+    args: &mut [Datum<'a>],
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    const END: f64 = -(i64::MIN as f64);
+    let rounded = to_double(&args[0], &info.arg_types[0], ctx)?.round_ties_even();
+    match (-END..END).contains(&rounded) {
+        true => Ok(Datum::Int(rounded as i64)),
+        false => Err(EvalError::OutOfRange { kind: "BIGINT", expr: info.text.to_string() }),
     }
 }
 
@@ -268,7 +314,7 @@ fn to_int<'a>(value: &Datum<'_>, from: &SqlType, unsigned: bool, ctx: &EvalConte
             }
             parsed.value
         }
-        _ => temporal_integer(value, from, ctx).into(),
+        _ => temporal_integer(value, from, ctx)?.into(),
     };
     // Unsigned numbers beyond BIGINT stay what they are where a function takes integers of any sign.
     let (min, max) = if unsigned { (0, u64::MAX.into()) } else { (i64::MIN.into(), i64::MAX.into()) };
@@ -426,6 +472,7 @@ fn to_moment(
     kind: &'static str,
     ctx: &EvalContext,
 ) -> EvalResult<Option<i64>> {
+    let value = &signed(value, from);
     let at = match value {
         Datum::Date(days) => return Ok(Some(i64::from(*days) * DAY)),
         Datum::DateTime(at) => return Ok(Some(local(*at, from, ctx))),
@@ -445,6 +492,15 @@ fn to_moment(
                 return Ok(None);
             }
             parsed.map(|parsed| parsed.micros)
+        }
+        number if kind == "date" => {
+            let day = DateOfNumber::read(number).map(|read| read.micros);
+            let day = day.or_else(|| DateOfNumber::day(number).map(|days| i64::from(days) * DAY));
+            if day.is_none() && !matches!(number, Datum::Int(_) | Datum::UInt(_)) {
+                truncated("date", &to_text_or_bytes(number.clone(), from), ctx)?;
+                return Ok(None);
+            }
+            day
         }
         number => DateOfNumber::read(number).map(|read| read.micros),
     };
@@ -477,6 +533,22 @@ impl DateOfNumber {
         let (at, has_time) = temporal::datetime_from_number(whole, ZeroDates::REFUSED)?;
         let micros = if has_time { at + fraction } else { at };
         Some(Self { micros, has_time, lost_fraction: !has_time && fraction != 0 })
+    }
+
+    /// The day of a number with a time that no clock shows.
+    fn day(number: &Datum<'_>) -> Option<i32> {
+        let (whole, _) = crate::compare::decimal(number).whole_and_micros()?;
+        temporal::date_from_number(whole)
+    }
+
+    /// A number of digits alone, whose month or day is zero: 0 is the zero date, and less than 101 is none.
+    pub fn of_partial_day(number: &Datum<'_>) -> Option<Civil> {
+        let (whole, _) = crate::compare::decimal(number).whole_and_micros()?;
+        if whole == 0 {
+            return Some(Civil::new(0, 0, 0));
+        }
+        let day = Self::of_any_day(number).filter(|_| whole > 100)?;
+        (day.month == 0 || day.day == 0).then_some(day)
     }
 
     /// A number of digits alone, whose month or day may be zero, or a day that the month does not have: 0 is of the year 2000.
@@ -571,7 +643,16 @@ fn incorrect(kind: &'static str, value: &Datum<'_>, from: &SqlType, ctx: &EvalCo
     ctx.warn(EvalError::IncorrectValue { kind, value: shown(&text) })
 }
 
+/// Dates and times take a BIGINT UNSIGNED for the BIGINT of the same bits (`Item::get_date_from_int`).
+pub(crate) fn signed<'x>(value: &'x Datum<'_>, from: &SqlType) -> Datum<'x> {
+    match (value, from) {
+        (Datum::UInt(number), SqlType::Int { .. }) => Datum::Int(*number as i64),
+        (value, _) => crate::expr::program::reborrow(value),
+    }
+}
+
 fn to_time(value: &Datum<'_>, from: &SqlType, ctx: &EvalContext) -> EvalResult<Option<i64>> {
+    let value = &signed(value, from);
     let number = |number: Option<i64>| number.and_then(temporal::time_from_number);
     let parsed: Option<Parsed> = match value {
         Datum::Time(time) => return Ok(Some(*time)),

@@ -173,6 +173,7 @@ fn write_expr(f: &mut Formatter<'_>, expr: &Expr, names: Names<'_>) -> fmt::Resu
             write!(f, " collate {collation})")
         }
         ExprKind::Call(Function::Let, args) => one(f, &with_value(args)),
+        ExprKind::Call(Function::IntegerOfDouble | Function::TextOfBytes, args) => one(f, &args[0]),
         ExprKind::Call(function, args) => {
             let name = function.name();
             match (name.starts_with(|c: char| c.is_ascii_alphabetic()), &args[..]) {

@@ -32,6 +32,21 @@ pub enum Nulls {
     Never,
 }
 
+/// How bytes that are no text of UTF-8 are read where a text is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BytesAsText {
+    /// Each byte is the character of that number, as in ISO 8859-1: regular expressions and XPath know bytes so.
+    Latin1,
+    /// `?` stands for each.
+    Replaced,
+    /// `\xC3`, as warnings show bytes.
+    Escaped,
+}
+
+impl BytesAsText {
+    pub(crate) const ALL: [Self; 3] = [Self::Latin1, Self::Replaced, Self::Escaped];
+}
+
 /// What an argument is converted to before the function sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgClass {
@@ -122,7 +137,7 @@ functions! {
     Asin ["ASIN"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::asin;
     Acos ["ACOS"] 1..=1, [Double], Ret::Double, Partial, Immutable, func::math::acos;
     Atan ["ATAN"] 1..=2, [Double], Ret::Double, Strict, Immutable, func::math::atan;
-    Atan2 ["ATAN2"] 2..=2, [Double], Ret::Double, Strict, Immutable, func::math::atan;
+    Atan2 ["ATAN2"] 1..=2, [Double], Ret::Double, Strict, Immutable, func::math::atan;
     Degrees ["DEGREES"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::degrees;
     Radians ["RADIANS"] 1..=1, [Double], Ret::Double, Strict, Immutable, func::math::radians;
     Interval ["INTERVAL"] 2..=MANY, [Number], Ret::Int, Never, Immutable, func::math::interval;
@@ -234,13 +249,13 @@ functions! {
     JsonMerge ["JSON_MERGE"] 2..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::merge;
     JsonMergePatch ["JSON_MERGE_PATCH"] 2..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::merge_patch;
     JsonMergePreserve ["JSON_MERGE_PRESERVE"] 2..=MANY, [Any], Ret::Json, Own, Immutable, func::json::modify::merge_preserve;
-    JsonDepth ["JSON_DEPTH"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::depth;
+    JsonDepth ["JSON_DEPTH"] 1..=1, [Any], Ret::Int, Own, Immutable, func::json::depth;
     JsonLength ["JSON_LENGTH"] 1..=2, [Any, Chars], Ret::Int, Own, Immutable, func::json::length;
-    JsonType ["JSON_TYPE"] 1..=1, [Any], Ret::Custom(ret::json_type), Strict, Immutable, func::json::type_name;
+    JsonType ["JSON_TYPE"] 1..=1, [Any], Ret::Custom(ret::json_type), Own, Immutable, func::json::type_name;
     JsonValid ["JSON_VALID"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::is_valid;
-    JsonPretty ["JSON_PRETTY"] 1..=1, [Any], Ret::Custom(ret::json_text), Strict, Immutable, func::json::prettied;
-    JsonStorageSize ["JSON_STORAGE_SIZE"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::storage_size;
-    JsonStorageFree ["JSON_STORAGE_FREE"] 1..=1, [Any], Ret::Int, Strict, Immutable, func::json::storage_free;
+    JsonPretty ["JSON_PRETTY"] 1..=1, [Any], Ret::Custom(ret::json_text), Own, Immutable, func::json::prettied;
+    JsonStorageSize ["JSON_STORAGE_SIZE"] 1..=1, [Any], Ret::Int, Own, Immutable, func::json::storage_size;
+    JsonStorageFree ["JSON_STORAGE_FREE"] 1..=1, [Any], Ret::Int, Own, Immutable, func::json::storage_free;
     JsonSchemaValid ["JSON_SCHEMA_VALID"] 2..=2, [Any], Ret::Int, Own, Immutable, func::json::schema::is_valid;
     JsonSchemaReport ["JSON_SCHEMA_VALIDATION_REPORT"] 2..=2, [Any], Ret::Json, Own, Immutable, func::json::schema::report;
     JsonMemberOf ["MEMBER OF"] 2..=2, [Json, Any], Ret::Int, Own, Immutable, func::json::look::member_of;
@@ -260,7 +275,7 @@ functions! {
     YearWeek ["YEARWEEK"] 1..=2, [Day, Int], Ret::Int, Partial, Immutable, func::temporal::year_week;
     WeekDay ["WEEKDAY"] 1..=1, [Day], Ret::Int, Partial, Immutable, func::temporal::week_day;
     DayName ["DAYNAME"] 1..=1, [Day], Ret::Custom(ret::day_name), Partial, Statement, func::temporal::day_name;
-    MonthName ["MONTHNAME"] 1..=1, [Day], Ret::Custom(ret::month_name), Partial, Statement, func::temporal::month_name;
+    MonthName ["MONTHNAME"] 1..=1, [DateParts], Ret::Custom(ret::month_name), Partial, Statement, func::temporal::month_name;
     Hour ["HOUR"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::hour;
     Minute ["MINUTE"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::minute;
     Second ["SECOND"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::second;
@@ -268,7 +283,7 @@ functions! {
     ToDays ["TO_DAYS"] 1..=1, [Day], Ret::Int, Partial, Immutable, func::temporal::to_days;
     ToSeconds ["TO_SECONDS"] 1..=1, [DateTime], Ret::Int, Partial, Immutable, func::temporal::to_seconds;
     FromDays ["FROM_DAYS"] 1..=1, [Int], Ret::Date, Partial, Immutable, func::temporal::from_days;
-    LastDay ["LAST_DAY"] 1..=1, [Day], Ret::Date, Partial, Immutable, func::temporal::last_day;
+    LastDay ["LAST_DAY"] 1..=1, [DateParts], Ret::Date, Partial, Immutable, func::temporal::last_day;
     MakeDate ["MAKEDATE"] 2..=2, [Int], Ret::Date, Partial, Immutable, func::temporal::make_date;
     MakeTime ["MAKETIME"] 3..=3, [Int, Int, Number], Ret::Custom(ret::make_time), Partial, Immutable, func::temporal::make_time;
     TimeToSec ["TIME_TO_SEC"] 1..=1, [Time], Ret::Int, Partial, Immutable, func::temporal::time_to_sec;
@@ -306,6 +321,8 @@ functions! {
     FullYear [] 1..=1, [Int], Ret::Int, Strict, Immutable, coerce::full_year;
     DateTimeOrZero [] 1..=1, [Text], Ret::Custom(ret::datetime6), Strict, Immutable, coerce::datetime_or_zero;
     ExactInteger [] 1..=1, [Text], Ret::Custom(ret::exact), Strict, Immutable, coerce::exact_beside_integers;
+    TextOfBytes [] 2..=2, [Any, Any], Ret::Custom(ret::read_bytes), Strict, Immutable, coerce::text_of_bytes;
+    IntegerOfDouble [] 1..=1, [Double], Ret::Int, Strict, Immutable, coerce::integer_of_double;
     ExactDecimal [] 1..=1, [Text], Ret::Custom(ret::exact), Strict, Immutable, coerce::exact_beside_decimals;
     Timestamp ["TIMESTAMP"] 1..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
     AddDate ["ADDDATE"] 2..=2, [Any], Ret::Rewrite, Partial, Immutable, func::rewritten;
@@ -389,7 +406,7 @@ functions! {
     AssignVariable [] 2..=2, [Any], Ret::Custom(ret::of_first), Own, Volatile, func::variables::assign;
     RowCount ["ROW_COUNT"] 0..=0, [], Ret::Int, Never, Statement, func::session::row_count;
     FoundRows ["FOUND_ROWS"] 0..=0, [], Ret::Int, Never, Statement, func::session::found_rows;
-    Sleep ["SLEEP"] 1..=1, [Double], Ret::Int, Own, Volatile, func::host::sleep;
+    Sleep ["SLEEP"] 1..=1, [Double], Ret::Int, Never, Volatile, func::host::sleep;
     GetLock ["GET_LOCK"] 2..=2, [Chars, Int], Ret::Int, Own, Volatile, func::host::get_lock;
     ReleaseLock ["RELEASE_LOCK"] 1..=1, [Chars], Ret::Int, Own, Volatile, func::host::release_lock;
     ReleaseAllLocks ["RELEASE_ALL_LOCKS"] 0..=0, [], Ret::UInt, Never, Volatile, func::host::release_all_locks;
@@ -446,6 +463,8 @@ impl Function {
             Self::FullYear => "year",
             Self::DateTimeOrZero => "datetime",
             Self::ExactInteger | Self::ExactDecimal => "decimal",
+            Self::IntegerOfDouble => "integer",
+            Self::TextOfBytes => "text",
             Self::Stored => "stored",
             Self::ZeroFilled => "zerofill",
             Self::JsonValue => "JSON_VALUE",
@@ -485,6 +504,26 @@ impl Function {
             | Self::JsonArrayInsert => index > 0 && index.is_multiple_of(2),
             _ => self.info().arg(index) == ArgClass::Json,
         }
+    }
+
+    /// How it reads bytes that are no text, if it does: others refuse them.
+    pub(crate) fn reads_bytes(self) -> Option<BytesAsText> {
+        Some(match self {
+            Self::RegexpLike | Self::RegexpInstr | Self::RegexpSubstr | Self::ExtractValue => {
+                BytesAsText::Latin1
+            }
+            Self::IsIpv4
+            | Self::IsIpv6
+            | Self::InetAton
+            | Self::Inet6Aton
+            | Self::StrToDate
+            | Self::ConvertTz
+            | Self::GetFormat
+            | Self::Format
+            | Self::LoadFile
+            | Self::ValidatePasswordStrength => BytesAsText::Replaced,
+            _ => return None,
+        })
     }
 
     /// Whether some of its arguments are JSON paths.

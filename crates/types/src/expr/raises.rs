@@ -20,7 +20,9 @@ impl Expr {
             ExprKind::Arith { op, left, right } => arithmetic_raises(*op, left, right, &self.ty),
             ExprKind::Negate(inner) => inner.ty.is_integer() && magnitude(&inner.ty) >= INT,
             ExprKind::Call(function, args) => call_raises(*function, args),
-            ExprKind::UnitCall { function, .. } => *function != UnitFunction::Extract,
+            // EXTRACT reads texts and numbers itself.
+            ExprKind::UnitCall { function: UnitFunction::Extract, args, .. } => !args[0].ty.is_temporal(),
+            ExprKind::UnitCall { .. } => true,
             _ => self.fails_itself(),
         }
     }

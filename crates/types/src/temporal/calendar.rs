@@ -133,8 +133,10 @@ pub(super) fn week_and_year(days: i32, mode: WeekMode) -> (u32, i32) {
 }
 
 /// PERIOD_ADD(): a period `YYYYMM` or `YYMM` and months.
+///
+/// Any number whose last two digits are a month is a period, and wraps where it is added to, as MySQL's integers of 64 bits do.
 pub fn period_add(period: i64, months: i64) -> i64 {
-    if period == 0 { 0 } else { period_of(months_of(period).saturating_add(months)) }
+    if period == 0 { 0 } else { period_of(months_of(period).wrapping_add(months)) }
 }
 
 /// PERIOD_DIFF(), in months.
@@ -158,12 +160,13 @@ fn period_of(months: i64) -> i64 {
     if months == 0 {
         return 0;
     }
+    let months = months as u64;
     let year = match months / 12 {
         year @ 0..70 => year + 2000,
         year @ 70..100 => year + 1900,
         year => year,
     };
-    year * 100 + months % 12 + 1
+    year.wrapping_mul(100).wrapping_add(months % 12 + 1) as i64
 }
 
 /// TIMESTAMPDIFF(unit, a, b): whole units from `a` to `b`.

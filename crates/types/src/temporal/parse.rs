@@ -474,8 +474,34 @@ fn colon_fields(text: &[u8], mut at: usize, max: usize) -> ([u64; 3], usize) {
 /// A number as a DATETIME: `YYYYMMDDhhmmss`, `YYMMDDhhmmss`, `YYYYMMDD`, `YYMMDD`, or 0 as the zero date. Says too whether it
 /// has a time.
 pub fn datetime_from_number(n: i64, zeros: ZeroDates) -> Option<(i64, bool)> {
-    let (full, has_time) = match n {
-        0 if zeros.alone => return Some((ZERO_DATETIME, false)),
+    if n == 0 && zeros.alone {
+        return Some((ZERO_DATETIME, false));
+    }
+    let (full, has_time) = digits_of_datetime(n)?;
+    let day = date_of_digits(full)?;
+    let clock = full % 1_000_000;
+    let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
+    let valid = hour < 24 && minute < 60 && second < 60;
+    valid.then(|| {
+        let clock = Clock::new(hour as u32, minute as u32, second as u32, 0);
+        (day.to_micros() + clock.to_micros(), has_time)
+    })
+}
+
+/// The day of the same number, whether what is behind it is a time or not.
+pub fn date_from_number(n: i64) -> Option<i32> {
+    let (full, _) = digits_of_datetime(n)?;
+    Some(super::date_of(date_of_digits(full)?.to_micros()))
+}
+
+fn date_of_digits(full: i64) -> Option<Civil> {
+    let date = full / 1_000_000;
+    Civil::checked((date / 10_000) as i32, (date / 100 % 100) as u32, (date % 100) as u32)
+}
+
+/// `YYYYMMDDhhmmss` of a number that may have fewer digits, and whether it has a time.
+fn digits_of_datetime(n: i64) -> Option<(i64, bool)> {
+    Some(match n {
         101..=691_231 => ((n + 20_000_000) * 1_000_000, false),
         700_101..=991_231 => ((n + 19_000_000) * 1_000_000, false),
         // Years below 1000 have no more than seven digits.
@@ -484,14 +510,6 @@ pub fn datetime_from_number(n: i64, zeros: ZeroDates) -> Option<(i64, bool)> {
         700_101_000_000..=991_231_235_959 => (n + 19_000_000_000_000, true),
         10_000_101_000_000..=99_991_231_235_959 => (n, true),
         _ => return None,
-    };
-    let (date, clock) = (full / 1_000_000, full % 1_000_000);
-    let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
-    let day = Civil::checked((date / 10_000) as i32, (date / 100 % 100) as u32, (date % 100) as u32)?;
-    let valid = hour < 24 && minute < 60 && second < 60;
-    valid.then(|| {
-        let clock = Clock::new(hour as u32, minute as u32, second as u32, 0);
-        (day.to_micros() + clock.to_micros(), has_time)
     })
 }
 

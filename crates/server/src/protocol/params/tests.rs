@@ -38,6 +38,17 @@ fn nulls_need_no_types() {
     assert_eq!(decode(&raw, 2, &mut Vec::new()), Err(ParamError::Malformed));
 }
 
+/// MySQL answers 1210, unless the value is NULL.
+#[test]
+fn types_of_no_parameter_are_refused() {
+    for code in [6, 9, 13, 14, 16, 17, 18, 19, 20, 200, 247, 248, 255] {
+        let raw = [&HEAD[..], &[0, 1, code, 0, 0, 0, 0, 0]].concat();
+        assert_eq!(decode(&raw, 1, &mut Vec::new()), Err(ParamError::WrongType), "{code}");
+    }
+    let null = [&HEAD[..], &[1, 1, ColumnType::MYSQL_TYPE_NULL as u8, 0]].concat();
+    assert_eq!(decode(&null, 1, &mut Vec::new()), Ok(vec!["Null".into()]));
+}
+
 #[test]
 fn long_data_stands_for_a_value() {
     let mut raw = HEAD.to_vec();

@@ -23,7 +23,7 @@ pub(crate) fn call<'a>(
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
     match function {
-        UnitFunction::Extract => extract(&args[0], unit, ctx),
+        UnitFunction::Extract => extract(&args[0], unit, info, ctx),
         UnitFunction::TimestampDiff => {
             let (from, to) = (micros(&args[0]), micros(&args[1]));
             if has_zero_date(from) || has_zero_date(to) {

@@ -45,6 +45,10 @@ pub(super) fn document<'x>(
 ) -> EvalResult<Option<Cow<'x, [u8]>>> {
     let argument = index + 1;
     match (&args[index], &info.arg_types[index]) {
+        // What has another type is refused for it, whatever its value.
+        (Datum::Null, ty) if never_document(ty) && !TAKES_ANY_NULL.contains(&function) => {
+            Err(EvalError::JsonType { argument, function })
+        }
         (Datum::Null, _) => Ok(None),
         (Datum::Bytes(bytes), SqlType::Json) => Ok(Some(Cow::Borrowed(bytes))),
         (Datum::Str(text), _) => {
@@ -57,6 +61,23 @@ pub(super) fn document<'x>(
         (Datum::Bytes(_), _) => Err(EvalError::JsonCharset),
         _ => Err(EvalError::JsonType { argument, function }),
     }
+}
+
+/// What is no function of documents to MySQL takes NULL of every type.
+const TAKES_ANY_NULL: [&str; 3] = ["json_table", "json_value", "member of"];
+
+/// Numbers, dates and times.
+fn never_document(ty: &SqlType) -> bool {
+    ty.is_temporal()
+        || matches!(
+            ty,
+            SqlType::Bool
+                | SqlType::Int { .. }
+                | SqlType::Decimal { .. }
+                | SqlType::Float(_)
+                | SqlType::Double(_)
+                | SqlType::Year
+        )
 }
 
 /// Whether documents put together would not fit a packet: one of many megabytes may be named many times.

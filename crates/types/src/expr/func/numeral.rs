@@ -134,7 +134,8 @@ pub(crate) fn format<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) ->
     if args[0].is_null() || args[1].is_null() {
         return Ok(Datum::Null);
     }
-    let decimals = int(&args[1]).clamp(0, Decimal::MAX_SCALE.into()) as u8;
+    // Of 32 bits (`Item_func_format::val_str`).
+    let decimals = (int(&args[1]) as i32).clamp(0, Decimal::MAX_SCALE.into()) as u8;
     let mut plain = Vec::new();
     match &args[0] {
         Datum::Int(v) => write_decimal(&Decimal::from(*v), decimals, &mut plain),

@@ -2,7 +2,9 @@
 
 use crate::datum::Datum;
 use crate::decimal::Decimal;
-use crate::expr::coerce::{DateOfNumber, cast, convert, kind_of_text, number_of_moment};
+use crate::expr::coerce::{
+    DateOfNumber, cast, convert, kind_of_text, number_of_moment, signed, to_text_or_bytes,
+};
 use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func::text::{bytes, chars, from_buffer};
@@ -40,9 +42,7 @@ fn civil_arg(args: &[Datum<'_>], info: &CallInfo, ctx: &EvalContext) -> EvalResu
         },
         _ => match DateOfNumber::of_any_day(number) {
             Some(date) => return Ok(Some(date)),
-            None => {
-                convert(number.clone().into_owned(), &info.arg_types[0], &SqlType::DateTime { fsp: 6 }, ctx)?
-            }
+            None => convert(number.clone().into_owned(), &info.arg_types[0], &SqlType::Date, ctx)?,
         },
     };
     Ok(match datetime {
@@ -98,23 +98,34 @@ pub(crate) fn year<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -
 
 pub(crate) fn week<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     let mode = args.get(1).map_or(ctx.default_week_format.into(), int);
-    let week = |days| Datum::Int(temporal::week(days, WeekMode::new(mode.max(0))).into());
+    let week = |days| Datum::Int(temporal::week(days, WeekMode::new((mode as i32).max(0).into())).into());
     Ok(day_arg(args).map_or(Datum::Null, week))
 }
 
 pub(crate) fn year_week<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) -> EvalResult<Datum<'a>> {
     let mode = args.get(1).map_or(0, int);
-    let week = |days| Datum::Int(temporal::year_week(days, WeekMode::new(mode.max(0))).into());
-    Ok(day_arg(args).map_or(Datum::Null, week))
+    let week = |days| match mode as i32 {
+        // A mode below 0 leaves the year of the calendar beside the week of mode 0.
+        ..0 => {
+            let year = i64::from(Civil::from_days(days).year);
+            year * 100 + i64::from(temporal::week(days, WeekMode::new(0)))
+        }
+        mode => temporal::year_week(days, WeekMode::new(mode.into())).into(),
+    };
+    Ok(day_arg(args).map_or(Datum::Null, |days| Datum::Int(week(days))))
 }
 
 pub(crate) fn day_name<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
     Ok(day_arg(args).map_or(Datum::Null, |days| Datum::str(ctx.locale.day_name(days))))
 }
 
-pub(crate) fn month_name<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let name = |days| Datum::str(ctx.locale.month_name(Civil::from_days(days).month));
-    Ok(day_arg(args).map_or(Datum::Null, name))
+pub(crate) fn month_name<'a>(
+    args: Args<'_, 'a>,
+    info: &CallInfo,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let date = civil_arg(args, info, ctx)?.filter(|date| date.month > 0);
+    Ok(date.map_or(Datum::Null, |date| Datum::str(ctx.locale.month_name(date.month))))
 }
 
 macro_rules! of_time {
@@ -153,12 +164,17 @@ fn out_of_range<'a>(kind: &'static str, info: &CallInfo, ctx: &EvalContext) -> E
     Ok(Datum::Null)
 }
 
-pub(crate) fn last_day<'a>(args: Args<'_, 'a>, _: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
-    let Some(days) = day_arg(args) else {
-        ctx.note(&EvalError::TruncatedValue { kind: "date", value: "0000-00-00".to_owned() });
-        return Ok(Datum::Null);
-    };
-    Ok(Datum::Date(temporal::last_day(days)))
+/// LAST_DAY; the day itself may be zero, or one that the month does not have.
+pub(crate) fn last_day<'a>(args: Args<'_, 'a>, info: &CallInfo, ctx: &EvalContext) -> EvalResult<Datum<'a>> {
+    let Some(Civil { year, month, day }) = civil_arg(args, info, ctx)? else { return Ok(Datum::Null) };
+    match Civil::checked(year, month, 1) {
+        Some(first) => Ok(Datum::Date(temporal::last_day(date_of(first.to_micros())))),
+        None => {
+            let value = format!("{year:04}-{month:02}-{day:02}");
+            ctx.note(&EvalError::TruncatedValue { kind: "date", value });
+            Ok(Datum::Null)
+        }
+    }
 }
 
 /// MAKEDATE(year, day of year); years of one or two digits are of our time.
@@ -548,7 +564,7 @@ pub(crate) fn period_diff<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext)
 /// Error 1210 for a month that there is not.
 fn valid_period(period: &Datum<'_>, function: &'static str) -> EvalResult<()> {
     let period = int(period);
-    let valid = (0..=999_912).contains(&period) && (1..=12).contains(&(period % 100));
+    let valid = period > 0 && (1..=12).contains(&(period % 100));
     if valid { Ok(()) } else { Err(EvalError::WrongArguments(function)) }
 }
 
@@ -565,43 +581,107 @@ pub(crate) fn convert_tz<'a>(args: Args<'_, 'a>, _: &CallInfo, _: &EvalContext) 
     Ok(Datum::DateTime(if convertible { to.to_local(utc) } else { local }))
 }
 
-/// EXTRACT. A text is there for the units from days to what is below: it is a time, or a date with one.
+/// EXTRACT. A text is there for the units from days to what is below: it is a time, or a date with one. Numbers come as they
+/// are.
 pub(crate) fn extract<'a>(
     value: &Datum<'_>,
     unit: temporal::Unit,
+    info: &CallInfo,
     ctx: &EvalContext,
 ) -> EvalResult<Datum<'a>> {
-    Ok(Datum::Int(match value {
-        Datum::Time(time) => unit.extract_time(*time),
-        Datum::Str(_) | Datum::Bytes(_) => {
-            let (text, zone) = (bytes(value), ctx.time_zone);
-            let date = match looks_like_time(text) {
-                true => None,
-                false => temporal::parse_datetime(text, zone, ZeroDates::ALLOWED),
-            };
-            let (extracted, truncated) = match date {
-                None if has_separated_date(text) => (None, true),
-                Some(date) => (Some(unit.extract(date.micros)), date.truncated),
-                None => match temporal::parse_time(text, zone) {
-                    Some(time) => (Some(unit.extract_time(time.micros)), time.truncated || time.clipped),
-                    None => (None, true),
-                },
-            };
-            if truncated {
-                let value = String::from_utf8_lossy(text).into_owned();
-                ctx.warn(EvalError::TruncatedValue { kind: "time", value })?;
-            }
-            return Ok(extracted.map_or(Datum::Null, Datum::Int));
+    Ok(match value {
+        Datum::Time(time) => Datum::Int(unit.extract_time(*time)),
+        Datum::Str(_) | Datum::Bytes(_) => extract_from_text(bytes(value), unit, false, ctx)?,
+        Datum::Date(_) | Datum::DateTime(_) => Datum::Int(unit.extract(micros(value))),
+        number if unit.is_whole_days() => extract_from_date(number, unit, &info.arg_types[0], ctx)?,
+        // As the text of its digits.
+        number => {
+            let number = signed(number, &info.arg_types[0]);
+            let text = to_text_or_bytes(number, &info.arg_types[0]);
+            extract_from_text(bytes(&text), unit, true, ctx)?
         }
-        other => unit.extract(micros(other)),
-    }))
+    })
 }
 
-/// What parts a date comes first: it is no time, also if there is no such date.
+fn extract_from_text<'a>(
+    text: &[u8],
+    unit: temporal::Unit,
+    is_number: bool,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let zone = ctx.time_zone;
+    let shown = || String::from_utf8_lossy(text).into_owned();
+    let date = match looks_like_time(text) {
+        true => None,
+        false => temporal::parse_datetime(text, zone, ctx.sql_mode.zero_dates()),
+    };
+    let truncated = |kind| ctx.warn(EvalError::TruncatedValue { kind, value: shown() });
+    if let Some(date) = date {
+        if date.truncated {
+            truncated(if is_number && !date.has_time { "date" } else { "time" })?;
+        }
+        return Ok(Datum::Int(unit.extract(date.micros)));
+    }
+    if has_separated_date(text) {
+        // A day or a month of zero leaves a time of day.
+        if temporal::parse_partial_date(text).is_some() && !text.contains(&b':') {
+            return Ok(Datum::Int(0));
+        }
+        ctx.warn(EvalError::IncorrectValue { kind: "datetime", value: shown() })?;
+        return Ok(Datum::Null);
+    }
+    let time = temporal::parse_time(text, zone);
+    if time.is_none_or(|time| time.truncated || time.clipped) {
+        truncated("time")?;
+    }
+    // Texts out of range become the greatest time, numbers NULL.
+    let time = time.filter(|time| !(is_number && (time.clipped || time.truncated)));
+    Ok(time.map_or(Datum::Null, |time| Datum::Int(unit.extract_time(time.micros))))
+}
+
+/// A part of the date that a number says, of which the month or the day may be zero.
+fn extract_from_date<'a>(
+    number: &Datum<'_>,
+    unit: temporal::Unit,
+    from: &SqlType,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let number = signed(number, from);
+    if let Some(date) = DateOfNumber::read(&number) {
+        if date.lost_fraction {
+            let value = chars(&to_text_or_bytes(reborrow(&number), from)).to_owned();
+            ctx.note(&EvalError::TruncatedValue { kind: "date", value });
+        }
+        return Ok(Datum::Int(unit.extract(date.micros)));
+    }
+    let partial = DateOfNumber::of_partial_day(&number);
+    if let Some(Civil { year, month, day }) = partial {
+        let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
+        match unit {
+            temporal::Unit::Day => return Ok(Datum::Int(day)),
+            temporal::Unit::Month => return Ok(Datum::Int(month)),
+            temporal::Unit::Quarter => return Ok(Datum::Int((month + 2) / 3)),
+            temporal::Unit::Year => return Ok(Datum::Int(year)),
+            temporal::Unit::YearMonth => return Ok(Datum::Int(year * 100 + month)),
+            _ => {}
+        }
+    }
+    let value = chars(&to_text_or_bytes(number, from)).to_owned();
+    ctx.warn(EvalError::IncorrectValue { kind: "datetime", value })?;
+    Ok(Datum::Null)
+}
+
+/// Year, month and day with what parts a date between them: it is no time, also if there is no such date.
 fn has_separated_date(text: &[u8]) -> bool {
+    let is_separator = |byte: &u8| matches!(byte, b'-' | b'/' | b'^' | b'@');
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    digits > 0 && matches!(text.get(digits), Some(b'-' | b'/' | b'^' | b'@'))
+    digits > 0
+        && text.get(digits).is_some_and(is_separator)
+        && text[digits + 1..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit() || is_separator(byte))
+            .any(is_separator)
 }
 
 /// Colons, and nothing that parts a date.

@@ -1,8 +1,9 @@
 //! Function calls: argument conversion, result types, and the functions that are written as other expressions.
 
+use crate::collation::Charset;
 use crate::datum::Datum;
 use crate::expr::error::{EvalError, EvalResult};
-use crate::expr::function::{ArgClass, Function, Nulls};
+use crate::expr::function::{ArgClass, BytesAsText, Function, Nulls};
 use crate::expr::typing::aggregate::{bytes_type, fsp_of_expr, string_type};
 use crate::expr::typing::arith::hybrid_number;
 use crate::expr::typing::collation::{Agreement, Coercibility};
@@ -115,14 +116,26 @@ impl Typer {
                 };
                 args.into_iter().map(digits).collect()
             }
-            Function::Abs | Function::Ceil | Function::Floor | Function::Round | Function::Truncate => {
-                args.into_iter().map(|arg| self.hybrid_as_double(arg)).collect()
-            }
+            Function::Abs | Function::Ceil | Function::Floor | Function::Round | Function::Truncate => args
+                .into_iter()
+                .enumerate()
+                .map(|(at, arg)| match at {
+                    0 => self.moment_as_double(self.hybrid_as_double(arg)),
+                    _ => arg,
+                })
+                .collect(),
+            Function::Format => args.into_iter().map(|arg| self.hybrid_as_double(arg)).collect(),
+            Function::Interval => args.into_iter().map(|arg| self.moment_as_double(arg)).collect(),
             _ => args,
         };
         self.check_geometries(function, &args)?;
-        let args: Vec<_> =
-            args.into_iter().enumerate().map(|(i, arg)| self.argument(arg, info.arg(i))).collect();
+        let one = |(i, arg): (usize, Expr)| match (info.arg(i), function.reads_bytes()) {
+            (ArgClass::Chars, Some(as_text)) => {
+                Ok(self.argument(self.read_bytes(arg, as_text)?, ArgClass::Chars))
+            }
+            (class, _) => Ok(self.argument(arg, class)),
+        };
+        let args = args.into_iter().enumerate().map(one).collect::<EvalResult<Vec<_>>>()?;
         let name = function.name();
         Ok(match function {
             Function::Greatest | Function::Least => self.extremes(args, name)?,
@@ -204,7 +217,7 @@ impl Typer {
             ArgClass::Encoded => self.encoded(self.text(arg)),
             ArgClass::Int => match ValueClass::of(&arg.ty) {
                 ValueClass::Int | ValueClass::Null => arg,
-                _ => self.convert(arg, SqlType::BIGINT),
+                _ => self.integer(arg),
             },
             ArgClass::Double => self.to_double(arg),
             ArgClass::Json => self.json(arg),
@@ -220,14 +233,12 @@ impl Typer {
             ArgClass::Day => match arg.ty {
                 SqlType::Time { .. } => self.argument(self.convert(arg, SqlType::Date), ArgClass::DateTime),
                 _ if arg.ty.is_string() || arg.ty.is_bytes() => self.convert(arg, SqlType::Date),
+                // The day of a number is one whatever the time behind it.
+                _ if is_plain_number(&arg.ty) => self.convert(arg, SqlType::Date),
                 _ => self.argument(arg, ArgClass::DateTime),
             },
             ArgClass::DateParts => match ValueClass::of(&arg.ty) {
-                ValueClass::Int | ValueClass::Decimal | ValueClass::Double
-                    if arg.ty != SqlType::Year && !arg.ty.is_coded() =>
-                {
-                    arg
-                }
+                _ if is_plain_number(&arg.ty) => arg,
                 ValueClass::Text | ValueClass::Bytes => arg,
                 _ => self.argument(arg, ArgClass::Day),
             },
@@ -253,6 +264,19 @@ impl Typer {
                     self.convert(arg, SqlType::Time { fsp })
                 }
             },
+        }
+    }
+
+    /// Byte strings as text, whatever they are. Literals that are text are left to be converted.
+    fn read_bytes(&self, arg: Expr, as_text: BytesAsText) -> EvalResult<Expr> {
+        let is_text = match arg.as_literal() {
+            Some(Datum::Bytes(bytes)) => std::str::from_utf8(bytes).is_ok(),
+            _ => false,
+        };
+        let reads = arg.ty.is_bytes() && !is_text && arg.ty != SqlType::Null;
+        match reads && self.string("").ty.charset().is_some_and(Charset::is_utf8) {
+            true => Ok(self.call(Function::TextOfBytes, vec![arg, Expr::int(as_text as i64)])?.fold()),
+            false => Ok(arg),
         }
     }
 
@@ -321,7 +345,12 @@ impl Typer {
                 number => Ok(self.number(number)),
             },
             _ if arg.ty.is_coded() => Ok(self.convert(arg, SqlType::BIGINT_UNSIGNED)),
-            _ => Ok(self.number(arg)),
+            // They round as dates and times do: 23:59:59.9 is 240000, and not 235960.
+            _ if arg.ty.is_temporal() => Ok(self.convert(arg, SqlType::BIGINT)),
+            _ => Ok(match self.number(arg) {
+                number if is_computed_double(&number) => self.integer(number),
+                number => number,
+            }),
         };
         let one = |(at, arg)| if of_bytes && !(shifts && at == 1) { Ok(arg) } else { number(arg) };
         args.into_iter().enumerate().map(one).collect()
@@ -331,9 +360,28 @@ impl Typer {
     fn hex_argument(&self, arg: Expr) -> Expr {
         match ValueClass::of(&arg.ty) {
             _ if arg.ty.members().is_some() => self.encoded(self.decoded(arg)),
-            ValueClass::Decimal | ValueClass::Double => self.convert(arg, SqlType::BIGINT),
+            ValueClass::Decimal | ValueClass::Double => self.integer(arg),
             ValueClass::Int | ValueClass::Null => arg,
             _ => self.encoded(self.text(arg)),
+        }
+    }
+
+    /// What takes integers: the result of an operation on DOUBLEs must be one, while columns and literals are clamped.
+    fn integer(&self, arg: Expr) -> Expr {
+        match is_computed_double(&arg) {
+            true => {
+                let nullable = arg.nullable;
+                Expr::new(ExprKind::Call(Function::IntegerOfDouble, vec![arg]), SqlType::BIGINT, nullable)
+            }
+            false => self.convert(arg, SqlType::BIGINT),
+        }
+    }
+
+    /// A date or time as the DOUBLE that functions of one number, and INTERVAL(), take it for.
+    fn moment_as_double(&self, arg: Expr) -> Expr {
+        match arg.ty.is_temporal() {
+            true => self.convert(arg, SqlType::DOUBLE),
+            false => arg,
         }
     }
 
@@ -487,25 +535,27 @@ impl Typer {
         let mut next = || args.next().expect("the binder gives what the syntax asks for");
         let (args, ty) = match function {
             UnitFunction::DateAdd | UnitFunction::DateSub => {
-                let date = self.session_time(next());
+                let date = self.read_bytes(self.session_time(next()), BytesAsText::Escaped)?;
                 let amount = self.interval_amount(next(), unit);
                 let (date, ty) = self.date_add_type(date, &amount, unit);
                 (vec![date, amount], ty)
             }
             UnitFunction::TimestampAdd => {
                 let amount = self.interval_amount(next(), unit);
-                let date = self.session_time(next());
+                let date = self.read_bytes(self.session_time(next()), BytesAsText::Escaped)?;
                 let (date, ty) = self.date_add_type(date, &amount, unit);
                 (vec![date, amount], ty)
             }
             UnitFunction::Extract => {
                 let arg = self.session_time(next());
                 let class = match arg.ty {
+                    _ if is_plain_number(&arg.ty) || arg.ty == SqlType::Year && !unit.is_whole_days() => {
+                        ArgClass::Any
+                    }
                     _ if is_date_like(&arg.ty) || unit.is_whole_days() => ArgClass::DateTime,
                     SqlType::Time { .. } => ArgClass::Time,
-                    // A text may be either, and a number is read as one for a time of day.
+                    // A text may be either.
                     _ if arg.ty.is_string() || arg.ty.is_bytes() => ArgClass::Text,
-                    SqlType::Int { .. } if is_of_time(unit) => ArgClass::Text,
                     _ if is_of_time(unit) => ArgClass::Time,
                     _ => ArgClass::DateTime,
                 };
@@ -601,6 +651,19 @@ fn check_regexp_bytes(function: Function, args: &[Expr]) -> EvalResult<()> {
             function: function.name().to_lowercase(),
         }),
     }
+}
+
+/// Whether it is a number as such: not a YEAR, and no name of an ENUM.
+fn is_plain_number(ty: &SqlType) -> bool {
+    matches!(ValueClass::of(ty), ValueClass::Int | ValueClass::Decimal | ValueClass::Double)
+        && *ty != SqlType::Year
+        && !ty.is_coded()
+}
+
+/// Whether it is the result of an operation or a function on DOUBLEs (`Item_func::val_int` raises 1690 beyond BIGINT).
+fn is_computed_double(expr: &Expr) -> bool {
+    let is_operation = matches!(expr.kind, ExprKind::Negate(_) | ExprKind::Arith { .. } | ExprKind::Call(..));
+    is_operation && ValueClass::of(&expr.ty) == ValueClass::Double
 }
 
 /// An XPath must be known before there are rows.

@@ -120,6 +120,15 @@ fn rounded(typer: &Typer, args: &[Expr], carries: bool) -> TypeResult {
     Ok(decimal(u32::from(digits.int) + u32::from(scale) + carry, scale.into(), unsigned))
 }
 
+/// Of bytes that are read as text: a byte may become four characters.
+pub(crate) fn read_bytes(typer: &Typer, args: &[Expr]) -> TypeResult {
+    let collation = match typer.connection_collation {
+        Collation::BINARY => Collation::UTF8MB4_BIN,
+        connection => connection,
+    };
+    Ok(string_type(text_len(&args[0].ty).saturating_mul(4), collation))
+}
+
 pub(crate) fn datetime6(_: &Typer, _: &[Expr]) -> TypeResult {
     Ok(SqlType::DateTime { fsp: 6 })
 }
