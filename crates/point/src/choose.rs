@@ -28,7 +28,8 @@ use super::scope::Scope;
 pub use loose::{Grouped, Loose, choose_loose};
 
 use estimate::{
-    CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, NEARLY_ALL, OPEN_RANGE, SMALL_TABLE,
+    CLOSED_RANGE, Estimate, LIKELY_EQUALS, LIKELY_ROWS, MANY_ROWS, NEARLY_ALL, OPEN_RANGE, READ_WHOLE,
+    SMALL_TABLE,
 };
 use union::Union;
 
@@ -305,13 +306,13 @@ pub fn choose(
             choice.run_along(along.filter(|_| leads_anywhere), wish, rows);
             Ok(Some(choice.of_any_size(wish.tries)))
         }
-        None if wish.must || rows <= SMALL_TABLE => Ok(Some(whole)),
+        None if wish.must || rows <= READ_WHOLE => Ok(Some(whole)),
         None => Ok(None),
     }
 }
 
 fn whole_table(rows: f64) -> Choice {
-    let access = Access { row_limit: SMALL_TABLE as u64, ..Access::default() };
+    let access = Access { row_limit: READ_WHOLE as u64, ..Access::default() };
     Choice { access, estimate: rows, ..Choice::default() }
 }
 

@@ -40,8 +40,9 @@ pub use interval::{Interval, Unit, add_interval, add_interval_to_time};
 pub use locale::Locale;
 pub use parse::{
     ExcessDigits, NotADate, Parsed, count_datetime, date_from_number, datetime_from_number,
-    datetime_to_number, parse_datetime, parse_partial_date, parse_time, read_datetime, round_datetime,
-    round_to_fsp, time_from_number, time_to_number, truncate_to_fsp, year_from_number,
+    datetime_to_number, parse_datetime, parse_partial_date, parse_partial_datetime, parse_time,
+    read_datetime, round_datetime, round_to_fsp, time_from_number, time_to_number, truncate_to_fsp,
+    year_from_number,
 };
 pub use pattern::{Mismatch, StrToDate, date_format, str_to_date, str_to_date_kind, time_format};
 pub use zero::{ZERO_DATE, ZERO_DATETIME, ZeroDates, has_zero_date, is_zero_date};

@@ -2,8 +2,11 @@
 
 /// More rows than this are for the analytical path.
 pub const MANY_ROWS: f64 = 20_000.0;
-/// Reading a table of so many rows one after the other is fine.
+/// In a table of so many rows it matters little which way leads to them.
 pub const SMALL_TABLE: f64 = 1_000.0;
+/// Reading a table of so many rows one after the other takes no longer than the analytical path does to begin: a fixed millisecond, and
+/// more where other threads want the processors.
+pub const READ_WHOLE: f64 = 4_000.0;
 /// Tables are taken to have at least so many rows when ways are compared: they will have.
 pub const LIKELY_ROWS: f64 = 10_000.0;
 /// Rows that are equal in the first columns of a wanted order.
@@ -56,7 +59,7 @@ impl Estimate {
             return if self.factor <= MANY_ROWS { u64::MAX } else { 0 };
         }
         let most = if self.power >= 1.0 && self.factor > 0.1 { SMALL_TABLE } else { MANY_ROWS };
-        (most / self.factor).powf(1.0 / self.power).max(SMALL_TABLE) as u64
+        (most / self.factor).powf(1.0 / self.power).max(READ_WHOLE) as u64
     }
 }
 

@@ -122,10 +122,7 @@ impl Unit {
             Self::YearMonth => i64::from(year) * 100 + i64::from(month),
             Self::Week => week(date_of(datetime), WeekMode::new(0)).into(),
             Self::Day => day.into(),
-            Self::DayHour | Self::DayMinute | Self::DaySecond | Self::DayMicrosecond => {
-                self.extract_clock(time_of(datetime), day.into())
-            }
-            _ => self.extract_clock(time_of(datetime), 0),
+            _ => self.extract_clock(time_of(datetime), day.into()),
         }
     }
 
@@ -135,7 +132,8 @@ impl Unit {
         if time < 0 { -value } else { value }
     }
 
-    fn extract_clock(self, micros: i64, day: i64) -> i64 {
+    /// Of a time of day, behind a day of the month where the unit has one.
+    pub fn extract_clock(self, micros: i64, day: i64) -> i64 {
         let Clock { hour, minute, second, micro } = Clock::from_micros(micros);
         let (hour, minute) = (i64::from(hour), i64::from(minute));
         let (second, micro) = (i64::from(second), i64::from(micro));

@@ -195,13 +195,19 @@ pub fn read_datetime(text: &[u8], zone: TimeZone, zeros: ZeroDates) -> Result<Pa
 
 /// The date of a text whose month or day is zero, or both: `2024-00-10`. Not the zero date, which is one for itself.
 pub fn parse_partial_date(text: &[u8]) -> Option<Civil> {
+    parse_partial_datetime(text).map(|(day, _)| day)
+}
+
+/// The same with its time of day, in microseconds.
+pub fn parse_partial_datetime(text: &[u8]) -> Option<(Civil, i64)> {
     let text = &text[space_run(text)..];
     let fields = fields_of(text)?;
     let rest = &text[fields.end..];
-    let [year, month, day, ..] = fields.checked(space_run(rest) == rest.len()).ok()?;
+    let [year, month, day, hour, minute, second] = fields.checked(space_run(rest) == rest.len()).ok()?;
     let is_partial = (month == 0 || day == 0) && (year, month, day) != (0, 0, 0);
     let year = if fields.year_digits == 2 { full_year(year) } else { year };
-    (is_partial && year <= 9999).then(|| Civil::new(year as i32, month, day))
+    let clock = Clock::new(hour, minute, second, 0).to_micros() + fields.micros;
+    (is_partial && year <= 9999).then(|| (Civil::new(year as i32, month, day), clock))
 }
 
 /// As [`parse_datetime`], in microseconds; a day that its month does not have (`2024-02-30`, `2024-00-01`) counts from the month's

@@ -594,12 +594,7 @@ pub(crate) fn extract<'a>(
         Datum::Str(_) | Datum::Bytes(_) => extract_from_text(bytes(value), unit, false, ctx)?,
         Datum::Date(_) | Datum::DateTime(_) => Datum::Int(unit.extract(micros(value))),
         number if unit.is_whole_days() => extract_from_date(number, unit, &info.arg_types[0], ctx)?,
-        // As the text of its digits.
-        number => {
-            let number = signed(number, &info.arg_types[0]);
-            let text = to_text_or_bytes(number, &info.arg_types[0]);
-            extract_from_text(bytes(&text), unit, true, ctx)?
-        }
+        number => extract_from_clock_of_number(number, unit, &info.arg_types[0], ctx)?,
     })
 }
 
@@ -618,15 +613,16 @@ fn extract_from_text<'a>(
     let truncated = |kind| ctx.warn(EvalError::TruncatedValue { kind, value: shown() });
     if let Some(date) = date {
         if date.truncated {
-            truncated(if is_number && !date.has_time { "date" } else { "time" })?;
+            truncated("time")?;
         }
         return Ok(Datum::Int(unit.extract(date.micros)));
     }
+    if !looks_like_time(text)
+        && let Some((day, clock)) = temporal::parse_partial_datetime(text)
+    {
+        return Ok(Datum::Int(unit.extract_clock(clock, day.day.into())));
+    }
     if has_separated_date(text) {
-        // A day or a month of zero leaves a time of day.
-        if temporal::parse_partial_date(text).is_some() && !text.contains(&b':') {
-            return Ok(Datum::Int(0));
-        }
         ctx.warn(EvalError::IncorrectValue { kind: "datetime", value: shown() })?;
         return Ok(Datum::Null);
     }
@@ -637,6 +633,33 @@ fn extract_from_text<'a>(
     // Texts out of range become the greatest time, numbers NULL.
     let time = time.filter(|time| !(is_number && (time.clipped || time.truncated)));
     Ok(time.map_or(Datum::Null, |time| Datum::Int(unit.extract_time(time.micros))))
+}
+
+/// A part with a time of day. A number whose digits are those of a date is that date, which for seven digits is not the one that the
+/// text says: 1000101 is the first day of the year 100. Others are times.
+fn extract_from_clock_of_number<'a>(
+    number: &Datum<'_>,
+    unit: temporal::Unit,
+    from: &SqlType,
+    ctx: &EvalContext,
+) -> EvalResult<Datum<'a>> {
+    let number = signed(number, from);
+    let text = to_text_or_bytes(reborrow(&number), from);
+    let digits = bytes(&text);
+    let is_date = temporal::count_datetime(digits, ctx.time_zone).is_some();
+    if is_date || temporal::parse_partial_date(digits).is_some() {
+        let read = DateOfNumber::read(&number);
+        let lost_fraction = read.as_ref().map_or(digits.contains(&b'.'), |read| read.lost_fraction);
+        let any_day = || DateOfNumber::of_any_day(&number).map(|date| unit.extract_clock(0, date.day.into()));
+        if let Some(part) = read.map(|read| unit.extract(read.micros)).or_else(any_day) {
+            if lost_fraction {
+                let value = String::from_utf8_lossy(digits).into_owned();
+                ctx.warn(EvalError::TruncatedValue { kind: "date", value })?;
+            }
+            return Ok(Datum::Int(part));
+        }
+    }
+    extract_from_text(digits, unit, true, ctx)
 }
 
 /// A part of the date that a number says, of which the month or the day may be zero.

@@ -8,7 +8,7 @@ use crate::expr::context::EvalContext;
 use crate::expr::error::{EvalError, EvalResult};
 use crate::expr::func;
 use crate::expr::program::compare::Comparer;
-use crate::expr::program::pattern::Pattern;
+use crate::expr::program::pattern::matches_varying;
 use crate::expr::program::{
     CallNode, Env, LikePattern, Node, RowSource, UnitCallNode, arith, decide, reborrow,
 };
@@ -221,7 +221,7 @@ impl Node {
                     LikePattern::Const(pattern) => pattern.matches_datum(&value, env.ctx)?,
                     LikePattern::Varying { pattern, escape, collation } => match pattern.eval(env)? {
                         Datum::Null => None,
-                        text => Pattern::new(&text, *escape, *collation).matches_datum(&value, env.ctx)?,
+                        text => matches_varying(&text, *escape, *collation, &value, env.ctx)?,
                     },
                 };
                 Ok(negate_if(*negated, matched))

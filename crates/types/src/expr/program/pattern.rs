@@ -1,5 +1,7 @@
 //! LIKE patterns and searching for a text, under a collation or on bytes.
 
+use std::cell::Cell;
+
 use memchr::memmem;
 
 use crate::collation::{Collation, LikePattern};
@@ -7,6 +9,7 @@ use crate::datum::Datum;
 use crate::expr::context::EvalContext;
 use crate::expr::error::EvalResult;
 use crate::expr::func::text::bytes;
+use crate::expr::program::reborrow;
 
 /// After so many bytes were looked at, the statement is asked whether it goes on.
 const LOOKS_PER_CHECK: usize = 1 << 20;
@@ -44,6 +47,54 @@ impl Pattern {
         };
         end.map_or(Ok(matched), Err)
     }
+}
+
+/// So many patterns that are no constants are kept prepared on each thread, of so many bytes at most.
+const KEPT: usize = 4;
+const LONGEST_KEPT: usize = 256;
+
+struct Kept {
+    text: Datum<'static>,
+    escape: Option<char>,
+    collation: Option<Collation>,
+    pattern: Pattern,
+}
+
+thread_local! {
+    /// What was matched last, the latest at the end: a parameter is the same pattern for every row.
+    static LAST: Cell<Vec<Kept>> = const { Cell::new(Vec::new()) };
+}
+
+/// Matches a value with a pattern that may be another one for each row.
+pub(crate) fn matches_varying(
+    text: &Datum<'_>,
+    escape: Option<char>,
+    collation: Option<Collation>,
+    value: &Datum<'_>,
+    ctx: &EvalContext,
+) -> EvalResult<Option<bool>> {
+    let wanted = bytes(text);
+    if wanted.len() > LONGEST_KEPT {
+        return Pattern::new(text, escape, collation).matches_datum(value, ctx);
+    }
+    // They are taken away meanwhile: a statement that gives its thread away in the middle finds none, and leaves its own.
+    let mut kept = LAST.take();
+    let is_wanted = |of: &Kept| {
+        let same_kind =
+            matches!((&of.text, text), (Datum::Str(_), Datum::Str(_)) | (Datum::Bytes(_), Datum::Bytes(_)));
+        same_kind && of.escape == escape && of.collation == collation && bytes(&of.text) == wanted
+    };
+    let at = kept.iter().position(is_wanted).unwrap_or_else(|| {
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        let pattern = Pattern::new(text, escape, collation);
+        kept.push(Kept { text: reborrow(text).into_owned(), escape, collation, pattern });
+        kept.len() - 1
+    });
+    let matched = kept[at].pattern.matches_datum(value, ctx);
+    LAST.set(kept);
+    matched
 }
 
 /// A pattern for byte strings: `_` is one byte. As with texts, segments stand between the `%`.

@@ -549,7 +549,9 @@ impl Typer {
             UnitFunction::Extract => {
                 let arg = self.session_time(next());
                 let class = match arg.ty {
-                    _ if is_plain_number(&arg.ty) || arg.ty == SqlType::Year && !unit.is_whole_days() => {
+                    _ if is_plain_number(&arg.ty) => ArgClass::Any,
+                    // A column is a date without a month, and another YEAR a number.
+                    SqlType::Year if !unit.is_whole_days() && !matches!(arg.kind, ExprKind::Column(_)) => {
                         ArgClass::Any
                     }
                     _ if is_date_like(&arg.ty) || unit.is_whole_days() => ArgClass::DateTime,
