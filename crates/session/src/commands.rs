@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use avocet_sql::parse::statement::{ShowKind, StatementKind};
+use avocet_sql::parse::statement::{ProgramKind, ShowKind, StatementKind};
 
 /// Sorted.
 const NAMES: &[&str] = &[
@@ -27,9 +27,13 @@ const NAMES: &[&str] = &[
     "Com_dealloc_sql",
     "Com_do",
     "Com_drop_db",
+    "Com_drop_event",
+    "Com_drop_function",
     "Com_drop_index",
+    "Com_drop_procedure",
     "Com_drop_role",
     "Com_drop_table",
+    "Com_drop_trigger",
     "Com_drop_user",
     "Com_drop_view",
     "Com_empty_query",
@@ -108,6 +112,12 @@ fn name_of(kind: &StatementKind) -> Option<&'static str> {
         S::CreateDatabase { .. } => "Com_create_db",
         S::AlterDatabase { .. } => "Com_alter_db",
         S::DropDatabase { .. } => "Com_drop_db",
+        S::DropProgram { kind, .. } => match kind {
+            ProgramKind::Procedure => "Com_drop_procedure",
+            ProgramKind::Function => "Com_drop_function",
+            ProgramKind::Trigger => "Com_drop_trigger",
+            ProgramKind::Event => "Com_drop_event",
+        },
         S::Use(_) => "Com_change_db",
         S::Set(_) => "Com_set_option",
         S::Show(show) => return name_of_show(&show.kind),

@@ -12,6 +12,7 @@ mod how;
 mod indexes;
 mod kept_keys;
 mod partitions;
+mod programs;
 mod row_size;
 mod temporary;
 mod views;
@@ -48,6 +49,7 @@ impl Session {
                 self.create_database(name, *if_not_exists, charset.as_deref(), collation.as_deref())
             }
             S::DropDatabase { name, if_exists } => self.drop_database(name, *if_exists),
+            S::DropProgram { kind, name, if_exists } => self.drop_program(*kind, name, *if_exists),
             S::CreateTable(create) => self.create_table(create, text).await,
             S::CreateTableLike { name, like, if_not_exists, temporary } => {
                 self.create_table_like(name, like, *if_not_exists, *temporary)

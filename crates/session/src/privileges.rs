@@ -207,11 +207,12 @@ impl Session {
                     None => self.table_denied(&Privileges::SELECT, &denied.table),
                 })
             }
-            Need::Routine { database, routine } => {
-                if access.on_procedure(database, routine).contains(Privileges::EXECUTE) {
+            Need::Routine { database, routine, privilege } => {
+                if access.on_procedure(database, routine).contains(*privilege) {
                     return Ok(());
                 }
-                Err(self.routine_denied("execute", database, routine))
+                let command = privilege.to_string().to_lowercase();
+                Err(self.routine_denied(&command, database, routine))
             }
             Need::Server { .. } | Need::File | Need::Use { .. } | Need::Through(_) => Ok(()),
         }

@@ -165,6 +165,7 @@ impl Session {
             StatementKind::CreateDatabase { .. }
             | StatementKind::AlterDatabase { .. }
             | StatementKind::DropDatabase { .. }
+            | StatementKind::DropProgram { .. }
             | StatementKind::CreateView(_)
             | StatementKind::DropView { .. } => {
                 return Err(ErrorCode::LOCK_OR_ACTIVE_TRANSACTION.with(&[]));

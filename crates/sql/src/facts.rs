@@ -340,6 +340,10 @@ impl StatementFacts {
                 pairs.iter().flat_map(|(from, to)| [from, to]).for_each(|name| self.defines(name, false));
             }
             K::CreateDatabase { .. } | K::AlterDatabase { .. } => self.changes.add(S::TRANSACTION),
+            K::DropProgram { .. } => {
+                self.needs.add(S::DATABASE);
+                self.changes.add(S::TRANSACTION);
+            }
             K::DropDatabase { .. } => self.changes.add(S::TRANSACTION | S::DATABASE),
             K::Use(_) => self.changes.add(S::DATABASE),
             K::Set(items) => items.iter().for_each(|item| self.set(item)),
@@ -526,7 +530,8 @@ fn class_of(kind: &StatementKind) -> StatementClass {
         | K::DropIndex { .. }
         | K::CreateDatabase { .. }
         | K::AlterDatabase { .. }
-        | K::DropDatabase { .. } => C::Definition,
+        | K::DropDatabase { .. }
+        | K::DropProgram { .. } => C::Definition,
         K::Begin { .. }
         | K::Commit(_)
         | K::Rollback(_)

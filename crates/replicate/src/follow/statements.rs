@@ -479,7 +479,9 @@ fn asked(text: &str, default: &str, mode: SqlMode, flavor: Flavor) -> Asked {
         StatementKind::Unsupported(_) => by_words(text, default, mode, flavor, "it is not served here"),
         StatementKind::Refused(error) => by_words(text, default, mode, flavor, &error.message),
         StatementKind::RefusedPartitions { .. } => Asked::Rows { tables, calls_unknown: facts.calls_unknown },
-        StatementKind::DropTable { temporary: true, .. }
+        // They are not copied.
+        StatementKind::DropProgram { .. }
+        | StatementKind::DropTable { temporary: true, .. }
         | StatementKind::CreateTableLike { temporary: true, .. } => Asked::Nothing,
         StatementKind::CreateTable(create) if create.temporary => match facts.calls_unknown {
             true => Asked::Rows { tables: Vec::new(), calls_unknown: true },

@@ -67,9 +67,11 @@ pub(crate) enum Need {
     },
     /// To read these columns.
     Reads(Reads),
+    /// EXECUTE or ALTER ROUTINE.
     Routine {
         database: String,
         routine: String,
+        privilege: Privileges,
     },
     /// To be told how a view's tables are read.
     Explained {
@@ -275,9 +277,20 @@ impl Needs {
             }
             S::ResetLogs { .. } => self.server(Privileges::RELOAD | Privileges::FLUSH_TABLES),
             S::Do(exprs) => Reader::new(self, STATEMENT).exprs(exprs),
+            S::DropProgram { kind, name, .. } => match kind {
+                ProgramKind::Procedure | ProgramKind::Function => {
+                    if let Some(database) = self.database_of(name) {
+                        let routine = name.name.name.clone();
+                        self.list.push(Need::Routine { database, routine, privilege: Privileges::ALTER_ROUTINE });
+                    }
+                }
+                ProgramKind::Trigger => {}
+                ProgramKind::Event => self.database(name.database.as_ref(), Privileges::EVENT),
+            },
             S::Call { name, arguments } => {
                 if let Some(database) = self.database_of(name) {
-                    self.list.push(Need::Routine { database, routine: name.name.name.clone() });
+                    let routine = name.name.name.clone();
+                    self.list.push(Need::Routine { database, routine, privilege: Privileges::EXECUTE });
                 }
                 Reader::new(self, STATEMENT).exprs(arguments);
             }

@@ -589,18 +589,18 @@ impl Parser<'_> {
             self.advance();
             return Ok(StatementKind::Deallocate(self.ident()?));
         }
-        let words = [
-            "PROCEDURE",
-            "FUNCTION",
-            "TRIGGER",
-            "EVENT",
-            "SERVER",
-            "SPATIAL",
-            "TABLESPACE",
-            "LOGFILE",
-            "RESOURCE",
-            "UNDO",
-        ];
+        let program = match self.eat_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]) {
+            Some("PROCEDURE") => Some(ProgramKind::Procedure),
+            Some("FUNCTION") => Some(ProgramKind::Function),
+            Some("TRIGGER") => Some(ProgramKind::Trigger),
+            Some(_) => Some(ProgramKind::Event),
+            None => None,
+        };
+        if let Some(kind) = program {
+            let if_exists = self.if_exists();
+            return Ok(StatementKind::DropProgram { kind, name: self.object_name()?, if_exists });
+        }
+        let words = ["SERVER", "SPATIAL", "TABLESPACE", "LOGFILE", "RESOURCE", "UNDO"];
         if self.is_any_word(&words) { self.unsupported("DROP") } else { Err(self.error()) }
     }
 

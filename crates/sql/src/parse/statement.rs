@@ -62,6 +62,15 @@ impl Statement {
     }
 }
 
+/// What stored programs there are in MySQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramKind {
+    Procedure,
+    Function,
+    Trigger,
+    Event,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum StatementKind {
     /// Nothing, or nothing but semicolons.
@@ -125,6 +134,12 @@ pub enum StatementKind {
     },
     DropDatabase {
         name: Ident,
+        if_exists: bool,
+    },
+    /// DROP PROCEDURE, FUNCTION, TRIGGER or EVENT.
+    DropProgram {
+        kind: ProgramKind,
+        name: ObjectName,
         if_exists: bool,
     },
     Use(Ident),
