@@ -493,11 +493,12 @@ mod tests {
     fn the_rest_of_the_process_leaves_queries_something() {
         let budget = MemoryBudget::new(100 << 20, Arc::new(BlockCache::new(0)), true);
         let process = budget.process.as_ref().expect("its own");
+        process.note(5 << 20);
         process.note(150 << 20);
-        budget.indexes.store(40 << 20, Relaxed);
+        budget.indexes.store(55 << 20, Relaxed);
         assert!(budget.reserve(12 << 20) && !budget.reserve(1 << 20));
         budget.release(12 << 20);
-        budget.hot_pages.store(45 << 20, Relaxed);
+        budget.hot_pages.store(30 << 20, Relaxed);
         assert!(budget.reserve(8 << 20) && !budget.reserve(1 << 20), "tables come first");
     }
 

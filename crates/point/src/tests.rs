@@ -562,7 +562,7 @@ fn a_plan_that_was_outgrown_declines() {
         (w.plan("SELECT SUM(a) FROM t"), w.plan("SELECT SUM(a) FROM t WHERE id BETWEEN ? AND ?"));
     let mut txn = w.engine.begin(TxnOptions::default());
     let table = w.engine.catalog().table("d", "t").expect("there").clone();
-    for id in 0..2000 {
+    for id in 0..5000 {
         txn.insert(&table, &[Datum::Int(id), Datum::Int(1)]).expect("inserted");
     }
     txn.commit().expect("logged").wait().expect("durable");
@@ -571,11 +571,11 @@ fn a_plan_that_was_outgrown_declines() {
     assert_eq!(w.try_execute(&few, &ten).expect("ran").1, ["10"]);
     assert_eq!(w.refused("SELECT SUM(a) FROM t WHERE a = 1"), "no index leads to few rows");
     // Of a range with one bound nothing is known before it is measured.
-    for id in 2000..6000 {
+    for id in 5000..13_000 {
         w.change(&format!("INSERT INTO t VALUES ({id}, 1)"), &[]).expect("inserted");
     }
     let open = w.plan("SELECT SUM(a) FROM t WHERE id < ?");
     assert_eq!(open.describe(), "t by PRIMARY (range), if they are few");
-    assert_eq!(w.try_execute(&open, &[Datum::Int(5000)]).expect("ran").0, Outcome::Declined);
+    assert_eq!(w.try_execute(&open, &[Datum::Int(12_000)]).expect("ran").0, Outcome::Declined);
     assert_eq!(w.try_execute(&open, &[Datum::Int(10)]).expect("ran").1, ["10"]);
 }

@@ -210,6 +210,7 @@ impl<F: SessionFactory> Client<'_, F> {
             found_rows: false,
             multi_statements: false,
             interactive: false,
+            ignore_space: false,
             collation: Collation::DEFAULT.0,
             cipher: String::new(),
             interrupt: registration.interrupt.clone(),

@@ -377,8 +377,8 @@ fn what_large_packets_and_large_rows_took_is_given_back() {
 #[test]
 fn what_shows_warnings_has_none_of_its_own() {
     let server = DatabaseServer::start(512 * MIB);
-    let mut connection = server.connect();
     server.run(&["CREATE DATABASE test"]);
+    let mut connection = server.connect();
     let mut warnings_of = |sql: &str| {
         let mut result = connection.query_iter(sql).expect("answered");
         (&mut result).for_each(|row| drop(row.expect("a row")));

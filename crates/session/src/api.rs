@@ -189,6 +189,8 @@ pub struct SessionInfo {
     pub multi_statements: bool,
     /// CLIENT_INTERACTIVE: wait_timeout starts out as interactive_timeout.
     pub interactive: bool,
+    /// CLIENT_IGNORE_SPACE: sql_mode starts out with IGNORE_SPACE.
+    pub ignore_space: bool,
     /// Collation id that the client asked for; sets the character_set_* and collation_connection variables.
     pub collation: u16,
     /// The cipher of TLS, as OpenSSL calls it; empty without.

@@ -168,6 +168,7 @@ impl Database {
                 found_rows: false,
                 multi_statements: true,
                 interactive: false,
+                ignore_space: false,
                 collation: Collation::DEFAULT.0,
                 cipher: String::new(),
                 interrupt: Arc::default(),

@@ -13,3 +13,8 @@ pub(crate) fn engine_name(name: &str) -> Option<&'static str> {
     ];
     ENGINES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, shown)| *shown)
 }
+
+/// Whether MySQL's engine of this name enforces foreign keys.
+pub(crate) fn has_foreign_keys(name: &str) -> bool {
+    matches!(engine_name(name), Some("InnoDB" | "Avocet"))
+}

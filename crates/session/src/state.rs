@@ -29,6 +29,7 @@ use super::savepoints::Savepoints;
 use super::server_functions::ServerFunctions;
 use super::settings::Settings;
 use super::shared::{Shared, stop_request};
+use super::sql_mode;
 use super::summaries::RecentSummaries;
 use super::temporary::TemporaryTables;
 use super::variables::SessionVariables;
@@ -265,6 +266,12 @@ impl Session {
             let timeout = own.by_name("interactive_timeout").clone();
             own.put_by_name("wait_timeout", timeout);
         }
+        if self.info.ignore_space {
+            if let Value::Str(modes) = own.by_name("sql_mode") {
+                let modes = sql_mode::normalize(&format!("{modes},IGNORE_SPACE"));
+                own.put_by_name("sql_mode", text(&modes.expect("modes as they are kept")));
+            }
+        }
         own.put_by_name("pseudo_thread_id", Value::UInt(self.info.connection_id.into()));
         self.refresh();
     }
@@ -289,6 +296,9 @@ impl Session {
     }
 
     pub(super) fn change_database(&mut self, name: &str) -> Result<(), SqlError> {
+        if name.is_empty() {
+            return Err(ErrorCode::NO_DB_ERROR.with(&[]));
+        }
         self.check_needs(&[Need::Use { database: name.to_owned() }])?;
         let catalog = self.catalog();
         let collation = match catalog.database(name) {

@@ -196,6 +196,7 @@ fn session_info<F: SessionFactory>(
         found_rows: has(CapabilityFlags::CLIENT_FOUND_ROWS),
         multi_statements: has(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
         interactive: has(CapabilityFlags::CLIENT_INTERACTIVE),
+        ignore_space: has(CapabilityFlags::CLIENT_IGNORE_SPACE),
         collation: u16::from(identity.hello.collation),
         cipher,
         interrupt: registration.interrupt.clone(),

@@ -374,6 +374,7 @@ mod tests {
             "session_track_schema",
             "session_track_system_variables",
             "sql_log_bin",
+            "sql_quote_show_create",
             "sql_require_primary_key",
             "sql_safe_updates",
             "timestamp",

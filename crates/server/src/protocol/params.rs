@@ -40,6 +40,7 @@ impl ParamType {
                 | T::MYSQL_TYPE_TIMESTAMP2
                 | T::MYSQL_TYPE_DATETIME2
                 | T::MYSQL_TYPE_TIME2
+                | T::MYSQL_TYPE_TYPED_ARRAY
                 | T::MYSQL_TYPE_ENUM
                 | T::MYSQL_TYPE_SET
                 | T::MYSQL_TYPE_GEOMETRY

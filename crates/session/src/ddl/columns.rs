@@ -52,6 +52,10 @@ pub(crate) fn of_query(bound: &BoundQuery) -> Vec<ColumnDef> {
             column.default = default_through(stored, info);
             column.on_update_now = false;
         }
+        // What a derived table or a view computed with YEAR() is any year.
+        if stored.is_none() && column.ty == SqlType::Year && info.label.is_some() {
+            column.ty = SqlType::Int { width: IntWidth::W32, unsigned: true };
+        }
     }
     columns
 }

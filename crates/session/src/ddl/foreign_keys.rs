@@ -7,8 +7,8 @@ use avocet_types::error::{ErrorCode, SqlError};
 use avocet_types::schema::{ForeignKeyDef, IndexDef, IndexKind, IndexPart, TableDef};
 
 use super::{check_length, indexes};
-use crate::info_schema;
 use crate::state::Session;
+use crate::{engines, info_schema};
 
 /// Between a table's name and a number, in names that are made up.
 const GENERATED: &str = "_ibfk_";
@@ -26,10 +26,16 @@ impl Session {
         def: &mut TableDef,
         create: &CreateTable,
     ) -> Result<(), SqlError> {
+        // Engines of MySQL without foreign keys read them, and make the indexes alone: what such a table holds may have no parents.
+        let is_enforced = create.options.engine.as_deref().is_none_or(engines::has_foreign_keys);
         let mut missing = Missing { number: 1 };
         for spec in &create.foreign_keys {
-            self.add_foreign_key_to(def, spec, &mut missing)?;
-            place_index(def, create, spec);
+            let columns = columns_of(def, &spec.columns)?;
+            match is_enforced {
+                true => drop(self.add_foreign_key_to(def, spec, &mut missing)?),
+                false => give_index(def, spec, &columns)?,
+            }
+            place_index(def, create, spec, &columns);
         }
         indexes::drop_superfluous(def);
         Ok(())
@@ -84,18 +90,7 @@ impl Session {
                 name
             }
         };
-        let serves = |index: &IndexDef| {
-            index.serves_foreign_key(&columns) && (!index.generated || index.parts.len() > columns.len())
-        };
-        if !def.indexes.iter().any(serves) {
-            // One that was made for another key gives way.
-            def.indexes.retain(|index| !index.serves_foreign_key(&columns));
-            let name = spec.name.as_ref().or(spec.index.as_ref()).map(|name| name.name.as_str());
-            let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
-            let parts = columns.iter().map(part).collect();
-            let at = indexes::push(def, IndexKind::Secondary, name, parts)?;
-            def.indexes[at].generated = true;
-        }
+        give_index(def, spec, &columns)?;
         def.foreign_keys.push(ForeignKeyDef {
             name: name.clone(),
             columns,
@@ -109,9 +104,25 @@ impl Session {
     }
 }
 
+/// Makes the index that a foreign key needs, unless there is one.
+fn give_index(def: &mut TableDef, spec: &ForeignKeySpec, columns: &[usize]) -> Result<(), SqlError> {
+    let serves = |index: &IndexDef| {
+        index.serves_foreign_key(columns) && (!index.generated || index.parts.len() > columns.len())
+    };
+    if !def.indexes.iter().any(serves) {
+        // One that was made for another key gives way.
+        def.indexes.retain(|index| !index.serves_foreign_key(columns));
+        let name = spec.name.as_ref().or(spec.index.as_ref()).map(|name| name.name.as_str());
+        let part = |&column: &usize| IndexPart { column, descending: false, prefix_len: None };
+        let parts = columns.iter().map(part).collect();
+        let at = indexes::push(def, IndexKind::Secondary, name, parts)?;
+        def.indexes[at].generated = true;
+    }
+    Ok(())
+}
+
 /// Moves an index that has just been made for a foreign key to where that stands among the keys of the list.
-fn place_index(def: &mut TableDef, create: &CreateTable, spec: &ForeignKeySpec) {
-    let columns = def.foreign_keys.last().map(|key| &*key.columns).unwrap_or_default();
+fn place_index(def: &mut TableDef, create: &CreateTable, spec: &ForeignKeySpec, columns: &[usize]) {
     let is_made = |index: &mut IndexDef| {
         index.generated && index.parts.len() == columns.len() && index.begins_with(columns)
     };

@@ -10,7 +10,7 @@ use avocet_types::names;
 use avocet_types::schema::{ColumnDef, IndexDef, IndexKind, IndexPart, MAX_KEY_BYTES, TableDef};
 
 use super::functional::{self, Texts};
-use super::{check_name, kept_keys};
+use super::{check_name, kept_keys, row_size};
 use crate::state::{Level, Session};
 
 const MAX_KEYS: usize = 64;
@@ -160,7 +160,11 @@ fn index_part(
 /// Whether a column can be a part of an index, with so many of its characters or bytes.
 fn check_part(column: &ColumnDef, prefix_len: Option<u32>) -> Result<(), SqlError> {
     let (name, ty) = (&column.name, &column.ty);
-    let fits = |len: u32| ty.declared_len().is_some_and(|most| u64::from(len) <= most);
+    let fits = |len: u32| match ty.declared_len() {
+        Some(most) => u64::from(len) <= most,
+        // Of what is no string all bytes may be asked for.
+        None => !ty.is_geometry() && ty.members().is_none() && row_size::packed_bytes(ty) == u64::from(len),
+    };
     match (ty, prefix_len) {
         (SqlType::Json, _) => Err(ErrorCode::JSON_USED_AS_KEY.with(&[name])),
         (SqlType::Text { .. } | SqlType::Blob { .. }, None) => {
@@ -173,7 +177,7 @@ fn check_part(column: &ColumnDef, prefix_len: Option<u32>) -> Result<(), SqlErro
 
 /// Whether a prefix of so many characters or bytes is all that a value of the type has. Of TEXT and BLOB it never is.
 fn is_all_of(prefix_len: u32, ty: &SqlType) -> bool {
-    !is_large(ty) && ty.declared_len() == Some(prefix_len.into())
+    !is_large(ty) && ty.declared_len().is_none_or(|len| len == u64::from(prefix_len))
 }
 
 fn is_large(ty: &SqlType) -> bool {

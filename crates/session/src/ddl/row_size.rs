@@ -18,7 +18,7 @@ pub(super) fn check(def: &TableDef) -> Result<(), SqlError> {
 }
 
 /// What a column takes in MySQL's record buffer: of BLOBs and their kin a length and a pointer.
-fn packed_bytes(ty: &SqlType) -> u64 {
+pub(super) fn packed_bytes(ty: &SqlType) -> u64 {
     const POINTER: u64 = 8;
     let fraction = |fsp: u8| u64::from(fsp.div_ceil(2));
     let varying = |bytes: u64| bytes + if bytes > 255 { 2 } else { 1 };

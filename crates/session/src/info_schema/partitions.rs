@@ -36,7 +36,7 @@ fn partitions() -> Rowset {
             ("MAX_DATA_LENGTH", COUNT),
             ("INDEX_LENGTH", COUNT),
             ("DATA_FREE", COUNT),
-            ("CREATE_TIME", WHEN),
+            ("CREATE_TIME", SqlType::Timestamp { fsp: 0 }),
             ("UPDATE_TIME", WHEN),
             ("CHECK_TIME", WHEN),
             ("CHECKSUM", SqlType::BIGINT),
@@ -52,12 +52,12 @@ fn fill(session: &Session, rows: &mut Rowset) {
     for handle in session.seen_tables(&catalog) {
         let partitioning = handle.def.partitioning.as_ref().and_then(|text| read(text).ok());
         match partitioning {
-            None => rows.push(row(session, handle, None, handle.row_count())),
+            None => rows.push(row(handle, None, handle.row_count())),
             Some(partitioning) => fill_partitions(session, handle, &partitioning, rows),
         }
     }
     for view in session.seen_views(&catalog) {
-        rows.push(row(session, view, None, 0));
+        rows.push(row(view, None, 0));
     }
 }
 
@@ -75,11 +75,11 @@ fn fill_partitions(session: &Session, handle: &TableHandle, partitioning: &Parti
             comment: comment.unwrap_or_default().to_owned(),
         };
         if subs.is_empty() {
-            rows.push(row(session, handle, Some(one(None, part.options.comment.as_deref())), share));
+            rows.push(row(handle, Some(one(None, part.options.comment.as_deref())), share));
         }
         for (of, (name, options)) in subs.iter().enumerate() {
             let place = one(Some((of, name)), options.comment.as_deref());
-            rows.push(row(session, handle, Some(place), share));
+            rows.push(row(handle, Some(place), share));
         }
     }
 }
@@ -93,7 +93,7 @@ struct Place<'p> {
     comment: String,
 }
 
-fn row(session: &Session, handle: &TableHandle, place: Option<Place<'_>>, count: u64) -> Vec<Value> {
+fn row(handle: &TableHandle, place: Option<Place<'_>>, count: u64) -> Vec<Value> {
     let optional = |value: Option<String>| value.map_or(Datum::Null, text);
     let ordinal = |at: Option<usize>| at.map_or(Datum::Null, |at| Datum::UInt(at as u64 + 1));
     let place = place.as_ref();
@@ -123,7 +123,7 @@ fn row(session: &Session, handle: &TableHandle, place: Option<Place<'_>>, count:
         Datum::UInt(0),
         Datum::UInt(0),
         Datum::UInt(0),
-        super::tables::created(session, created_us),
+        super::tables::created(created_us),
         Datum::Null,
         Datum::Null,
         Datum::Null,

@@ -435,7 +435,7 @@ fn tables() -> Rowset {
             ("INDEX_LENGTH", COUNT),
             ("DATA_FREE", COUNT),
             ("AUTO_INCREMENT", COUNT),
-            ("CREATE_TIME", SqlType::DateTime { fsp: 0 }),
+            ("CREATE_TIME", SqlType::Timestamp { fsp: 0 }),
             ("UPDATE_TIME", SqlType::DateTime { fsp: 0 }),
             ("CHECK_TIME", SqlType::DateTime { fsp: 0 }),
             ("TABLE_COLLATION", NAME_TYPE),
@@ -481,12 +481,9 @@ fn auto_increment_of(table: &TableHandle) -> Value {
     }
 }
 
-/// CREATE_TIME, in whole seconds of the session's time zone.
-pub(super) fn created(session: &Session, at_us: Option<i64>) -> Value {
-    at_us.map_or(Datum::Null, |at_us| {
-        let second = at_us.div_euclid(1_000_000) * 1_000_000;
-        Datum::DateTime(session.settings.time_zone.to_local(second))
-    })
+/// CREATE_TIME, a TIMESTAMP of whole seconds.
+pub(super) fn created(at_us: Option<i64>) -> Value {
+    at_us.map_or(Datum::Null, |at_us| Datum::DateTime(at_us.div_euclid(1_000_000) * 1_000_000))
 }
 
 fn create_options(table: &TableDef) -> String {
@@ -516,7 +513,7 @@ pub fn status_of(session: &Session, handle: &TableHandle) -> [Value; 17] {
         Datum::UInt(index_bytes),
         Datum::UInt(0),
         auto_increment_of(handle),
-        created(session, table.created_us),
+        created(table.created_us),
         Datum::Null,
         Datum::Null,
         text(table.default_collation.name()),

@@ -20,7 +20,7 @@ pub fn type_of(table: &TableDef) -> &'static str {
 pub(super) fn status_of(session: &Session, view: &TableDef) -> [Value; 17] {
     let mut status = [const { Datum::Null }; 17];
     let created = view.view.as_ref().map(|view| view.created_us);
-    status[10] = super::tables::created(session, created);
+    status[10] = super::tables::created(created);
     status[16] = match session.with_columns_of_now(view) {
         Ok(_) => text("VIEW"),
         Err(error) => text(error.message),

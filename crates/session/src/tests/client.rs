@@ -66,6 +66,7 @@ impl Client {
             found_rows: false,
             multi_statements: true,
             interactive: false,
+            ignore_space: false,
             collation: avocet_types::Collation::DEFAULT.0,
             cipher: String::new(),
             interrupt: Arc::default(),

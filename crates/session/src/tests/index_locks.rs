@@ -179,7 +179,7 @@ fn rows_that_have_left_a_range_are_not_held() {
     ] {
         one.run("BEGIN");
         let answer = one.run(statement);
-        assert!(matches!(&*answer, "" | "ok 0"), "{statement}: {answer}");
+        assert!(answer.is_empty() || answer.starts_with("ok 0"), "{statement}: {answer}");
         two.check("SELECT id FROM moved WHERE id < 3 FOR UPDATE NOWAIT", "1\n2");
         one.run("ROLLBACK");
     }

@@ -233,7 +233,8 @@ impl Binder<'_> {
         self.block().hidden = !lateral;
         let bound = self.bounded(|binder| binder.query(query));
         self.block().hidden = false;
-        let (query, outer) = bound?;
+        let (mut query, outer) = bound?;
+        self.keep_years(&mut query);
         let block = self.block();
         let outer: Vec<_> = outer.into_iter().filter(|id| block.owns(*id)).collect();
         self.name_outputs(&query.outputs, names)?;

@@ -6,11 +6,34 @@
 use std::sync::Arc;
 
 use avocet_types::expr::{Expr, ExprKind, Function};
+use avocet_types::{IntWidth, SqlType};
 
 use super::Binder;
-use crate::plan::{ColumnId, ColumnLabel};
+use crate::plan::walk::column_of;
+use crate::plan::{ColumnId, ColumnLabel, Projected, QueryBody, QueryExpr, can_merge};
+
+/// What YEAR() gives is kept as a number where rows are gathered: it may be a year that no YEAR has.
+const KEPT_YEAR: SqlType = SqlType::Int { width: IntWidth::W32, unsigned: true };
 
 impl Binder<'_> {
+    /// Of a query whose rows are gathered before they are read.
+    pub(super) fn keep_years(&mut self, query: &mut QueryExpr) {
+        if !can_merge(query)
+            && let QueryBody::Select(select) = &mut query.body
+        {
+            self.keep_projected_years(&mut select.projection);
+        }
+    }
+
+    pub(super) fn keep_projected_years(&mut self, projection: &mut [Projected]) {
+        for Projected { id, expr } in projection {
+            if expr.ty == SqlType::Year && column_of(expr).is_none() {
+                *expr = self.typer.convert(expr.clone(), KEPT_YEAR);
+                self.columns[*id].ty = KEPT_YEAR;
+            }
+        }
+    }
+
     /// Columns of what the query calls `alias`; `of` is the table behind it, if that is not the stored one.
     pub(super) fn label_columns(
         &mut self,

@@ -168,6 +168,11 @@ impl Binder<'_> {
             let unknown = || ErrorCode::BAD_FIELD_ERROR.with(&[&position, &Clause::Order.name()]);
             return Ok(self.column_expr(*output.ok_or_else(unknown)?));
         }
+        if is_set_operation(&query.body)
+            && let Some(table) = expr.named_table()
+        {
+            return Err(ErrorCode::TABLENAME_NOT_ALLOWED_HERE.with(&[&table, &"global ORDER clause"]));
+        }
         let mut block = Block::new();
         block.clause = Clause::Order;
         let columns = query
@@ -265,7 +270,8 @@ impl Binder<'_> {
             true => binder.without_recursion(id, &name, |binder| binder.query(&cte.query)),
             false => binder.query(&cte.query),
         };
-        let (body, levels, queries) = self.measured(bind)?;
+        let (mut body, levels, queries) = self.measured(bind)?;
+        self.keep_years(&mut body);
         self.name_outputs(&body.outputs, &cte.columns)?;
         let columns = self.copy_columns(&body.outputs, false);
         self.label_columns(&columns, &name, None, can_merge(&body));

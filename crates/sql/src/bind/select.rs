@@ -172,6 +172,9 @@ impl Binder<'_> {
         }
         let block = self.block();
         let subqueries = std::mem::take(&mut block.subqueries).into_iter().map(|s| s.subquery).collect();
+        if distinct || !windows.is_empty() {
+            self.keep_projected_years(&mut projection);
+        }
         let (filter, plain) = (filter, Select::plain(from, projection));
         let select = Select { filter, aggregation, having, windows, distinct, subqueries, ..plain };
         if order.iter().any(|(key, _)| matches!(key, OrderKey::Hidden(_))) {

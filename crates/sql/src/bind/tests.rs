@@ -22,7 +22,11 @@ fn catalog() -> Memory {
 
 fn bind(sql: &str) -> Result<BoundQuery, SqlError> {
     let statements = parse::parse(sql.as_bytes(), SqlMode::DEFAULT)?;
-    let StatementKind::Query(query) = &statements[0].kind else { panic!("{sql}: no query") };
+    let query = match &statements[0].kind {
+        StatementKind::Query(query) => query,
+        StatementKind::Refused(error) => return Err((**error).clone()),
+        _ => panic!("{sql}: no query"),
+    };
     bind_query(query, sql.as_bytes(), &catalog(), &[])
 }
 

@@ -67,7 +67,8 @@ impl Binder<'_> {
         if self.open_views.contains(&table.id) {
             return Err(ErrorCode::VIEW_RECURSIVE.with(&[&table.database, &table.name]));
         }
-        let query = self.view_query(table, view)?;
+        let mut query = self.view_query(table, view)?;
+        self.keep_years(&mut query);
         let outputs = query.outputs.clone();
         for (id, column) in outputs.iter().zip(&table.columns) {
             let info = &mut self.columns[*id];

@@ -67,6 +67,17 @@ impl Expr {
         found(&mut self.clone())
     }
 
+    /// The table that a column in it is named with, if one is.
+    pub fn named_table(&self) -> Option<String> {
+        fn found(expr: &mut Expr) -> Option<String> {
+            match &expr.kind {
+                ExprKind::Column { table, .. } => table.as_ref().map(|table| table.name.clone()),
+                _ => expr.children_mut().into_iter().find_map(found),
+            }
+        }
+        found(&mut self.clone())
+    }
+
     /// Whether a subquery stands in it.
     pub fn has_subquery(&self) -> bool {
         fn found(expr: &mut Expr) -> bool {

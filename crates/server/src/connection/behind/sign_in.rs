@@ -67,6 +67,7 @@ pub async fn sign_in<F: SessionFactory>(
             found_rows: has(CapabilityFlags::CLIENT_FOUND_ROWS),
             multi_statements: has(CapabilityFlags::CLIENT_MULTI_STATEMENTS),
             interactive: has(CapabilityFlags::CLIENT_INTERACTIVE),
+            ignore_space: has(CapabilityFlags::CLIENT_IGNORE_SPACE),
             collation: u16::from(signed_in.hello.collation),
             cipher: wire.tls_peer().map_or_else(String::new, |peer| peer.cipher),
             interrupt: registration.interrupt.clone(),

@@ -63,7 +63,7 @@ impl Typer {
         };
         let ty = self.cast_type(&expr, target)?;
         if target == CastTarget::Json && !expr.ty.is_string() {
-            return Ok(self.json(expr));
+            return Ok(Expr { nullable: true, ..self.json(expr) });
         }
         // A timestamp has to come into the session's time zone first.
         let expr = match expr.ty {
@@ -75,7 +75,11 @@ impl Typer {
             || ty == SqlType::Year
             || matches!(target, CastTarget::Char(..)) && expr.ty.is_bytes();
         let rounds = rounds_datetime(&expr.ty, &ty);
-        let nullable = expr.nullable || can_fail && (from_text || rounds || !expr.ty.is_temporal());
+        // MySQL tells of none that its casts to dates, times and documents are never NULL.
+        let is_told =
+            matches!(ty, SqlType::Date | SqlType::DateTime { .. } | SqlType::Time { .. } | SqlType::Json);
+        let nullable =
+            expr.nullable || is_told || can_fail && (from_text || rounds || !expr.ty.is_temporal());
         Ok(Expr::new(ExprKind::Cast(Box::new(expr)), ty, nullable))
     }
 
