@@ -282,6 +282,8 @@ impl Lowerer {
     ) -> Result<LogicalPlan, SqlError> {
         let sides = set.inputs.iter().map(|side| self.side(side, outputs).map(Arc::new));
         let sides = sides.collect::<Result<Vec<_>, _>>()?;
+        // Above it they go by their ids, also if a side's tables have given them qualified names, and have the types of their columns.
+        self.make_plain(outputs);
         match set.op {
             SetOperator::Union => {
                 let plan = LogicalPlan::Union(df_result(Union::try_new_with_loose_types(sides))?);

@@ -139,6 +139,14 @@ impl Lowerer {
         }
     }
 
+    /// From now on the columns go by their ids, and have the types that they have in a table.
+    pub(super) fn make_plain<'i>(&mut self, ids: impl IntoIterator<Item = &'i ColumnId>) {
+        for id in ids {
+            self.names.remove(id);
+            self.physical.remove(id);
+        }
+    }
+
     /// A column, or the value that was evaluated before.
     pub(super) fn column(&self, id: ColumnId) -> Lowered {
         match self.before.get(&id) {
@@ -180,6 +188,8 @@ impl Lowerer {
             }
             Operator::Project { input, items } => {
                 let plan = self.node(input)?;
+                // A table below may have had columns of the same ids.
+                self.make_plain(items.iter().map(|item| &item.id));
                 self.projection(plan, items, &node.outputs)
             }
             Operator::Join(join) => self.join(join),

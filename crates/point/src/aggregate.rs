@@ -19,6 +19,8 @@ pub struct Aggregation {
     pub having: Option<RowProgram>,
     /// There is a group for each number of first keys, too.
     pub rollup: bool,
+    /// Groups come one after the other in the wanted order, so that no more are wanted than rows.
+    pub in_turn: bool,
 }
 
 /// The groups that were met so far.
@@ -55,14 +57,16 @@ impl Groups {
         groups
     }
 
-    /// Adds a row to its group, with ROLLUP to one for each number of first keys; how many bytes more it holds.
+    /// Adds a row to its group, with ROLLUP to one for each number of first keys; how many bytes more it holds. `None` if the row
+    /// would be one of more than `most` groups.
     pub fn add<'a, R: RowSource<'a>>(
         &mut self,
         aggregation: &'a Aggregation,
         row: &R,
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
-    ) -> EvalResult<usize> {
+        most: u64,
+    ) -> EvalResult<Option<usize>> {
         let keys = aggregation.keys.len();
         self.key.clear();
         self.ends.clear();
@@ -75,7 +79,13 @@ impl Groups {
         let fewest = if aggregation.rollup { 0 } else { keys };
         for level in (fewest..=keys).rev() {
             let groups = self.groups.len();
-            let at = if keys == 0 { 0 } else { self.place(level, aggregation, row, params, ctx)? };
+            let at = match keys {
+                0 => 0,
+                _ => match self.place(level, aggregation, row, params, ctx, most)? {
+                    Some(at) => at,
+                    None => return Ok(None),
+                },
+            };
             let Group { keys, accumulators, .. } = &mut self.groups[at];
             if at == groups {
                 held += KEY_BYTES + self.key.len() + keys.iter().map(bytes_of).sum::<usize>();
@@ -85,10 +95,10 @@ impl Groups {
                 held += accumulator.add(plan, row, params, ctx)?;
             }
         }
-        Ok(held)
+        Ok(Some(held))
     }
 
-    /// The group of the row whose key is at hand, by so many of its keys.
+    /// The group of the row whose key is at hand, by so many of its keys; `None` if it is a new one, and there are as many as may be.
     fn place<'a, R: RowSource<'a>>(
         &mut self,
         level: usize,
@@ -96,14 +106,18 @@ impl Groups {
         row: &R,
         params: &'a [Datum<'a>],
         ctx: &EvalContext,
-    ) -> EvalResult<usize> {
+        most: u64,
+    ) -> EvalResult<Option<usize>> {
         // Fewer keys are told from more by their number, which no value's key begins with.
         self.key.truncate(level.checked_sub(1).map_or(0, |last| self.ends[last]));
         if level < aggregation.keys.len() {
             self.key.extend_from_slice(&[LEVEL_OF_ALL[0], level as u8]);
         }
         if let Some(at) = self.places.get(&self.key[..]) {
-            return Ok(*at);
+            return Ok(Some(*at));
+        }
+        if self.groups.len() as u64 >= most {
+            return Ok(None);
         }
         let keys = aggregation.keys.iter().enumerate().map(|(at, program)| match at < level {
             true => Ok(program.eval(row, params, ctx)?.into_owned()),
@@ -113,7 +127,12 @@ impl Groups {
         self.groups.push(Group { keys, level, accumulators: accumulators(aggregation, ctx) });
         let at = self.groups.len() - 1;
         self.places.insert(self.key.as_slice().into(), at);
-        Ok(at)
+        Ok(Some(at))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.groups.len()
     }
 
     /// Each group's keys and results.

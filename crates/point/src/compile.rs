@@ -10,7 +10,7 @@ use avocet_engine::Catalog;
 use avocet_sql::plan::walk::for_each_expr_mut;
 use avocet_sql::plan::{self, BoundQuery, ColumnId, ColumnInfo, QueryBody, QueryExpr, SubqueryKind};
 use avocet_types::expr::{Expr, ExprKind, RowProgram};
-use avocet_types::{Collation, Datum, SqlType};
+use avocet_types::{Collation, Datum, IndexPart, SqlType};
 
 use super::aggregate::{AggregatePlan, Aggregation};
 use super::choose::{Choice, Grouped, Wish, choose_loose};
@@ -90,7 +90,7 @@ pub enum Nesting {
 }
 
 pub fn compile_block(query: &BoundQuery, known: &Known<'_>, nesting: Nesting) -> Result<Block, Refusal> {
-    if let QueryBody::SetOperation(_) | QueryBody::Nested(_) = &query.body.body {
+    if let QueryBody::SetOperation(_) | QueryBody::Nested(_) | QueryBody::Values(_) = &query.body.body {
         if query.calc_found_rows {
             return Err(NotPoint::because("SQL_CALC_FOUND_ROWS of several queries").into());
         }
@@ -159,13 +159,14 @@ fn compile_plain(
     let first = ordered.steps.first().and_then(|step| step.choice.as_ref()).filter(|_| leads);
     // What is tried is kept until there is enough of it: nothing may be sent before.
     let is_kept = first.is_some_and(|choice| choice.access.is_tried) || known.tries && !joins.is_empty();
-    let in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known && !is_kept;
+    let comes_in_order = first.is_some_and(|choice| choice.gives_order) && asked.order_known;
+    let in_order = comes_in_order && !is_kept;
     let served_all = first.is_some_and(|choice| choice.served.len() == joins.conjuncts.len());
     let first_only = asked.first_value
         && served_all
         && first.is_some_and(|choice| choice.first_value && choice.gives_order);
     let order_prefix = first.map_or(0, |choice| choice.order_prefix);
-    let lead_order = match in_order || query.locks || query.assigns {
+    let lead_order = match comes_in_order || query.locks || query.assigns {
         true => Box::default(),
         false => asked.lead_order(&scope, &ordered),
     };
@@ -206,6 +207,9 @@ fn compile_plain(
                 along.access.read_only(&columns);
             }
         }
+    }
+    if let Some(aggregation) = &mut output.aggregation {
+        aggregation.in_turn = !aggregation.keys.is_empty() && leads && comes_in_order && asked.order_known;
     }
     if asked.order_known && output.aggregation.is_none() {
         output.presorted = match lead_order.is_empty() {
@@ -325,6 +329,8 @@ struct Asked {
     leader: Option<usize>,
     /// Whether `order` is all of the wanted order.
     order_known: bool,
+    /// It is that of groups.
+    of_groups: bool,
     limit: Option<u64>,
     /// The same; rows that are there already do not count.
     distinct_limit: Option<u64>,
@@ -346,6 +352,7 @@ impl Asked {
             order: Vec::new(),
             leader: None,
             order_known: false,
+            of_groups: false,
             limit: None,
             distinct_limit: None,
             first_value: false,
@@ -366,9 +373,30 @@ impl Asked {
         if !block.windows.is_empty() {
             return asked;
         }
+        let count = |expr: &Expr| match expr.as_literal() {
+            Some(Datum::UInt(n)) => *n,
+            Some(Datum::Int(n)) => (*n).max(0) as u64,
+            _ => likely_count(query, expr).unwrap_or(LIKELY_LIMIT),
+        };
+        // Rows beyond a LIMIT that are counted are found as well.
+        let limit = query.body.limit.as_ref().filter(|_| !query.calc_found_rows);
+        let distinct_limit =
+            limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));
         if let Some(aggregation) = &block.aggregation {
             if !aggregation.keys.is_empty() {
-                return asked;
+                let lead = grouped_in_turn(query, block, aggregation, scope, &column_of);
+                return match lead.filter(|_| !alone && distinct_limit.is_some()) {
+                    Some((leader, order)) => Self {
+                        order,
+                        leader: Some(leader),
+                        order_known: true,
+                        of_groups: true,
+                        limit: distinct_limit,
+                        distinct_limit,
+                        ..asked
+                    },
+                    None => asked,
+                };
             }
             let extreme = match &aggregation.aggregates[..] {
                 [one] if one.function == plan::AggregateFunction::Min => Some((one, false)),
@@ -390,15 +418,6 @@ impl Asked {
         let order = order.filter(|order| order.iter().all(|((table, _), _)| Some(*table) == leader));
         let order = order
             .map(|order| order.into_iter().map(|((_, column), descending)| (column, descending)).collect());
-        let count = |expr: &Expr| match expr.as_literal() {
-            Some(Datum::UInt(n)) => *n,
-            Some(Datum::Int(n)) => (*n).max(0) as u64,
-            _ => likely_count(query, expr).unwrap_or(LIKELY_LIMIT),
-        };
-        // Rows beyond a LIMIT that are counted are found as well.
-        let limit = query.body.limit.as_ref().filter(|_| !query.calc_found_rows);
-        let distinct_limit =
-            limit.map(|l| count(&l.count).saturating_add(l.offset.as_ref().map_or(0, count)));
         let limit = distinct_limit.filter(|_| !block.distinct);
         let order_known = order.is_some();
         Self { order: order.unwrap_or_default(), leader, order_known, limit, distinct_limit, ..asked }
@@ -417,7 +436,7 @@ impl Asked {
     /// The first table, if the first rows of a join are wanted in an order of it.
     fn lead_of(&self, ordered: &Ordered) -> Option<Lead<'_>> {
         let [first, _, ..] = &ordered.steps[..] else { return None };
-        let helps = self.order_known && first.choice.is_some();
+        let helps = self.order_known && !self.of_groups && first.choice.is_some();
         let position = self.leader.filter(|leader| helps && first.position() == *leader)?;
         Some(Lead { position, order: &self.order, limit: self.distinct_limit? })
     }
@@ -440,6 +459,38 @@ impl Asked {
         let (position, limit) = (self.leader?, limit?);
         is_join.then_some(Lead { position, order: &self.order, limit })
     }
+}
+
+/// Where each row of a table is a group, since its primary key is among the keys of GROUP BY, and these and those of ORDER BY are
+/// columns of it: that table and the order. Groups are whole one after the other, if its rows are visited in that order.
+fn grouped_in_turn(
+    query: &BoundQuery,
+    block: &plan::Select,
+    aggregation: &plan::Aggregation,
+    scope: &Scope,
+    column_of: &dyn Fn(&Expr) -> Option<(usize, usize)>,
+) -> Option<(usize, Vec<(usize, bool)>)> {
+    if aggregation.rollup || block.having.is_some() || block.distinct {
+        return None;
+    }
+    let keys: Vec<_> = aggregation.keys.iter().map(|key| column_of(&key.expr)).collect::<Option<_>>()?;
+    let leader = keys.first()?.0;
+    let primary = scope.tables[leader].stored()?.def.primary_key()?;
+    let is_key = |column: usize| keys.contains(&(leader, column));
+    let is_whole = |part: &IndexPart| part.prefix_len.is_none() && is_key(part.column);
+    if keys.iter().any(|(table, _)| *table != leader) || !primary.parts.iter().all(is_whole) {
+        return None;
+    }
+    if query.body.order_by.is_empty() {
+        return Some((leader, primary.parts.iter().map(|part| (part.column, part.descending)).collect()));
+    }
+    let order = query.body.order_by.iter().map(|key| {
+        let item = block.projection.iter().find(|item| item.id == key.column)?;
+        let ExprKind::Column(id) = item.expr.kind else { return None };
+        let of = aggregation.keys.iter().position(|key| key.id.index() == id)?;
+        Some((keys[of].1, key.descending))
+    });
+    Some((leader, order.collect::<Option<_>>()?))
 }
 
 /// Whether a key of groups is in its column as the expression gives it: the same type, or a year, which is kept as a number.
@@ -519,6 +570,7 @@ fn compile_output(
                 aggregates: aggregation.aggregates.iter().map(plan).collect::<Result<_, _>>()?,
                 having: block.having.as_ref().map(of_rows).transpose()?,
                 rollup: aggregation.rollup,
+                in_turn: false,
             })
         })
         .transpose()?;

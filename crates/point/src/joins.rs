@@ -421,7 +421,11 @@ impl Joins {
         let count = scope.tables.len();
         let leads = self.on[lead.position].is_none() && self.rows_at(lead.position).is_none();
         let tries = wish.tries;
-        let is_harmless = |rows: &Rows| rows.is_value && (tries || !rows.tests);
+        // Rows of a subquery that depends on the leading table are looked for as those of a table are.
+        let is_harmless = |rows: &Rows| match rows.is_value {
+            true => tries || !rows.tests,
+            false => rows.needs != 0 && (tries || self.on[rows.position].is_some()),
+        };
         if !leads || !self.subqueries.iter().all(is_harmless) {
             return Ok(None);
         }

@@ -110,6 +110,9 @@ impl<'t> Pipeline<'t> {
     /// How many rows it takes at least, where they come in the order that is wanted.
     pub fn least(&self) -> u64 {
         let output = self.output;
+        if self.groups_in_turn() {
+            return self.wanted();
+        }
         match !self.counts_all
             && output.aggregation.is_none()
             && output.windows.is_none()
@@ -122,10 +125,17 @@ impl<'t> Pipeline<'t> {
 
     /// How many of those are still to come, as far as that is known.
     pub fn missing(&self) -> u64 {
+        if self.groups_in_turn() {
+            return self.wanted().saturating_sub(self.groups.count() as u64);
+        }
         match self.output.order.is_empty() {
             true => self.skip.saturating_add(self.left),
             false => self.wanted().saturating_sub(self.kept.len() as u64),
         }
+    }
+
+    fn groups_in_turn(&self) -> bool {
+        self.output.aggregation.as_ref().is_some_and(|aggregation| aggregation.in_turn)
     }
 
     /// Counts a row that is visited, whether it is taken or not.
@@ -155,7 +165,10 @@ impl<'t> Pipeline<'t> {
     {
         let output = self.output;
         if let Some(aggregation) = &output.aggregation {
-            let held = self.groups.add(aggregation, row, self.run.params, self.run.ctx)?;
+            let most = if aggregation.in_turn { self.wanted() } else { u64::MAX };
+            let Some(held) = self.groups.add(aggregation, row, self.run.params, self.run.ctx, most)? else {
+                return Ok(ControlFlow::Break(()));
+            };
             self.hold(held);
             return Ok(if self.first_only { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         }

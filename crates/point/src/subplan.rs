@@ -6,6 +6,7 @@
 mod recursion;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use avocet_base::TableId;
 use avocet_engine::Txn;
@@ -13,8 +14,10 @@ use avocet_sql::parse::ast::SetOperator;
 use avocet_sql::plan::{Comparison, CteId};
 use avocet_types::compare::sort_order;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::RowProgram;
 use avocet_types::expr::program::reborrow;
+use avocet_types::expr::{EvalError, RowProgram};
+use avocet_types::json::Node;
+use avocet_types::json::table::Level;
 use avocet_types::{Collation, Datum, Value};
 
 use super::aggregate::value_key;
@@ -74,6 +77,41 @@ pub enum Kind {
     WorkTable(CteId),
     /// Those of a table that the caller has.
     Given(TableId),
+    JsonTable(JsonRows),
+}
+
+/// The rows of a JSON_TABLE.
+#[derive(Debug)]
+pub struct JsonRows {
+    /// Over the enclosing block's row.
+    pub document: RowProgram,
+    pub level: Arc<Level>,
+    /// Which of the level's columns are the row's.
+    pub places: Box<[usize]>,
+}
+
+impl JsonRows {
+    fn gather(
+        &self,
+        row: &JoinedRow<'_>,
+        Run { params, ctx, bounds, .. }: Run<'_>,
+        gathered: &mut Gathered,
+    ) -> Result<(), SqlError> {
+        let document = self.document.eval(row, params, ctx)?;
+        let Datum::Bytes(document) = &document else { return Ok(()) };
+        let mut failure = None;
+        let done = self.level.rows(Node::new(document), ctx, &mut |values: &[Datum<'static>]| {
+            bounds.row().map_err(|error| {
+                failure = Some(error);
+                EvalError::Interrupted
+            })?;
+            gathered.rows += 1;
+            gathered.hold(self.places.iter().map(|at| bytes_of(&values[*at])).sum(), bounds);
+            gathered.values.extend(self.places.iter().map(|at| values[*at].clone()));
+            Ok(())
+        });
+        done.map_err(|error| failure.take().unwrap_or_else(|| error.into()))
+    }
 }
 
 /// A set operation of all rows so far with those of one more select.
@@ -190,7 +228,10 @@ impl SubPlan {
 
     /// Whether it stands for a table, and not for a value.
     fn gives_rows(&self) -> bool {
-        matches!(self.kind, Kind::Rows { .. } | Kind::Recursion(_) | Kind::WorkTable(_) | Kind::Given(_))
+        matches!(
+            self.kind,
+            Kind::Rows { .. } | Kind::Recursion(_) | Kind::WorkTable(_) | Kind::Given(_) | Kind::JsonTable(_)
+        )
     }
 
     /// Of rows that are compared.
@@ -218,6 +259,7 @@ impl SubPlan {
                 let rounds = rounds.get_or_insert_default();
                 return recursion.gather(row, txn, Run { params: &own, ..run }, gathered, rounds);
             }
+            Kind::JsonTable(table) => return table.gather(row, run, gathered),
             Kind::WorkTable(cte) => {
                 gather_work_table(*cte, run, self.width, gathered);
                 return Ok(());
@@ -259,7 +301,8 @@ impl SubPlan {
             | Kind::Quantified { .. }
             | Kind::Recursion(_)
             | Kind::WorkTable(_)
-            | Kind::Given(_) => {}
+            | Kind::Given(_)
+            | Kind::JsonTable(_) => {}
             Kind::Scalar => match gathered.rows {
                 0 => gathered.values.push(Datum::Null),
                 1 => {}
@@ -312,7 +355,7 @@ impl Gathered {
                 return;
             }
             Kind::Rows { .. } | Kind::Scalar => {}
-            Kind::Recursion(_) | Kind::WorkTable(_) | Kind::Given(_) => {
+            Kind::Recursion(_) | Kind::WorkTable(_) | Kind::Given(_) | Kind::JsonTable(_) => {
                 unreachable!("rows that no select gives")
             }
         }

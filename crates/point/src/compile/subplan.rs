@@ -1,12 +1,14 @@
 //! Compiling subqueries, derived tables and common table expressions.
 
+use std::collections::BTreeSet;
+
 use avocet_sql::parse::ast::SetOperator;
 use avocet_sql::plan::walk::{
     for_each_expr_mut, for_each_scan_mut, is_volatile, subquery_depth, substitute_outer,
 };
 use avocet_sql::plan::{
-    BoundQuery, ColumnId, ColumnInfo, Comparison, Cte, CteBody, Derived, From, Limit, Projected, QueryBody,
-    QueryExpr, SetOperation, TableScan,
+    BoundQuery, ColumnId, ColumnInfo, Comparison, Cte, CteBody, Derived, From, JsonTable, Limit, Projected,
+    QueryBody, QueryExpr, SetOperation, TableScan, Values,
 };
 use avocet_sql::ranges::conjunction;
 use avocet_types::expr::{Expr, Typer};
@@ -16,7 +18,7 @@ use super::{Nesting, compile_block};
 use crate::joins::equals;
 use crate::known::Known;
 use crate::scope::{ReadAs, Scope};
-use crate::subplan::{Kind, Recursion, SetStep, SubPlan};
+use crate::subplan::{JsonRows, Kind, Recursion, SetStep, SubPlan};
 use crate::{NotPoint, Refusal, Table};
 
 /// What is wanted of a subquery.
@@ -82,6 +84,43 @@ const LIKELY_GIVEN: f64 = 100.0;
 /// So many subqueries may stand within one another: a run has some frames on the stack for each.
 const MOST_WITHIN: usize = 16;
 
+/// So many rows of VALUES are blocks without tables; more are for the analytical path.
+const MOST_VALUES: usize = 64;
+
+/// What a JSON_TABLE is taken to give for a document.
+const LIKELY_IN_DOCUMENT: f64 = 10.0;
+
+/// The rows of a JSON_TABLE, whose document depends on the tables before it.
+fn compile_json_table(
+    query: &QueryExpr,
+    table: &JsonTable,
+    parent: &BoundQuery,
+    scope: &Scope,
+) -> Result<Compiled, Refusal> {
+    let JsonTable { document, level, columns } = table;
+    if document.is_volatile() {
+        return Err(NotPoint::because("a document that differs from call to call").into());
+    }
+    let needs =
+        scope.tables_of(document).ok_or_else(|| NotPoint::because("a document of what is grouped"))?;
+    let column =
+        |id: &ColumnId| Expr::column(id.index(), parent.columns[*id].ty, parent.columns[*id].nullable);
+    let uses: BTreeSet<ColumnId> = document.columns().iter().map(|id| ColumnId(*id as u32)).collect();
+    let outer = uses.iter().map(|id| scope.compile(&column(id))).collect::<Result<_, _>>()?;
+    let place = |id: &ColumnId| columns.iter().position(|column| column == id);
+    let places: Option<Box<[usize]>> = query.outputs.iter().map(place).collect();
+    let rows = JsonRows {
+        document: scope.compile(document)?,
+        level: level.clone(),
+        places: places
+            .ok_or_else(|| NotPoint::because("an output that is no column of the document's rows"))?,
+    };
+    let width = query.outputs.len();
+    let plan = SubPlan { outer, ..SubPlan::of_kind(Kind::JsonTable(rows), parent.params.len(), width) };
+    let (cost, rows) = (LIKELY_IN_DOCUMENT, LIKELY_IN_DOCUMENT);
+    Ok(Compiled { plan, needs, tables: Vec::new(), dates: Box::default(), cost, rows })
+}
+
 /// Compiles a subquery of `parent`, whose tables `scope` has; `outer` are the columns of `parent` that it uses.
 pub fn compile_subplan(
     query: &QueryExpr,
@@ -95,6 +134,11 @@ pub fn compile_subplan(
         return Err(NotPoint::because("subqueries that are nested deeply").into());
     }
     known.count_subquery()?;
+    if let (QueryBody::JsonTable(table), Answer::Rows) = (&query.body, &answer)
+        && is_plain(query)
+    {
+        return compile_json_table(query, table, parent, scope);
+    }
     let mut outer = outer.to_vec();
     let mut body = query.clone();
     let needles = answer.needles();
@@ -237,6 +281,17 @@ fn split(query: QueryExpr, answer: Answer<'_>, parent: &BoundQuery, parts: &mut 
             let SetOperation { op, all, left, right, columns } = *set;
             split(of_columns(left, &columns, parent), answer, parent, parts);
             parts.push((SetStep { op, all }, of_columns(right, &columns, parent)));
+        }
+        QueryBody::Values(values) if is_plain && values.rows.len() <= MOST_VALUES => {
+            let Values { rows, columns } = values;
+            parts.extend(rows.into_iter().map(|row| {
+                let items = columns.iter().zip(row).map(|(id, expr)| Projected { id: *id, expr });
+                let select = avocet_sql::plan::Select::plain(From::Dual, items.collect());
+                let body = QueryBody::Select(Box::new(select));
+                let (ctes, order_by) = (Vec::new(), Vec::new());
+                let row = QueryExpr { ctes, body, order_by, limit: None, outputs: query.outputs.clone() };
+                (SetStep::UNION_ALL, row)
+            }));
         }
         body => parts.push((SetStep::UNION_ALL, QueryExpr { body, ..query })),
     }

@@ -53,7 +53,7 @@ fn fill(session: &Session, rows: &mut Rowset) {
         let partitioning = handle.def.partitioning.as_ref().and_then(|text| read(text).ok());
         match partitioning {
             None => rows.push(row(handle, None, handle.row_count())),
-            Some(partitioning) => fill_partitions(session, handle, &partitioning, rows),
+            Some(partitioning) => fill_partitions(handle, &partitioning, rows),
         }
     }
     for view in session.seen_views(&catalog) {
@@ -61,7 +61,7 @@ fn fill(session: &Session, rows: &mut Rowset) {
     }
 }
 
-fn fill_partitions(session: &Session, handle: &TableHandle, partitioning: &Partitioning, rows: &mut Rowset) {
+fn fill_partitions(handle: &TableHandle, partitioning: &Partitioning, rows: &mut Rowset) {
     let (parts, subs) = partitioning.counts();
     // Rows are not counted by partition: each gets the same share.
     let share = handle.row_count() / (parts * subs.max(1)).max(1);

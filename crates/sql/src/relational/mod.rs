@@ -5,7 +5,8 @@
 //!  BoundQuery ─build─▶ tree ─unnest─▶ joins for subqueries ─placement─▶ predicates at their tables, joins in order
 //!                                       else Apply               │       (estimate, order)
 //!                                                                ▼
-//!        an executor, EXPLAIN ◀─── prune: columns ◀─── bounds: what numbers can reach
+//!        an executor, EXPLAIN ◀─── bounds: what ◀─── alternatives: a ◀─── prune: columns
+//!                                    numbers can reach    join for each
 //! ```
 //!
 //! Invariants:
@@ -18,6 +19,7 @@
 //! Nothing here knows the engine or an executor: definitions come with the bound query, statistics and samples through
 //! [`Statistics`], the end of the statement's time through [`Checkpoint`].
 
+mod alternatives;
 mod bounds;
 mod build;
 mod estimate;
@@ -333,6 +335,7 @@ pub fn plan(query: &BoundQuery, environment: Environment<'_>) -> Result<Plan, Sq
     root = unnest::unnest(root, &mut columns, environment)?;
     root = placement::place(root, environment)?;
     prune::prune(&mut root, &query.body.outputs);
+    alternatives::split(&mut root, &columns);
     let bounds = bounds::bounds(&mut root, &columns);
     tree::number(&mut root);
     Ok(Plan { root, columns, bounds })

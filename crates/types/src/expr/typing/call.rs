@@ -493,13 +493,13 @@ impl Typer {
                 Ok(Expr::literal(Datum::Int(coercibility.number()), SqlType::BIGINT))
             }
             Function::IsNull => Ok(self.is(next(), IsTest::Null, false)),
-            Function::Date => Ok(self.to_date(next())),
+            Function::Date => Ok(told_as_nullable(self.to_date(next()))),
             Function::TimeOf => {
                 let time = self.argument(next(), ArgClass::Time);
                 Ok(if time.is_null_literal() {
                     Expr::literal(Datum::Null, SqlType::Time { fsp: 0 })
                 } else {
-                    time
+                    told_as_nullable(time)
                 })
             }
             Function::Timestamp => {
@@ -512,7 +512,7 @@ impl Typer {
                 };
                 match args.next() {
                     Some(time) => self.call(Function::AddTime, vec![datetime, time]),
-                    None => Ok(datetime),
+                    None => Ok(told_as_nullable(datetime)),
                 }
             }
             Function::AddDate => self.unit_call(UnitFunction::DateAdd, IntervalUnit::Day, args.collect()),
@@ -652,6 +652,14 @@ fn check_regexp_bytes(function: Function, args: &[Expr]) -> EvalResult<()> {
             other: other.name(),
             function: function.name().to_lowercase(),
         }),
+    }
+}
+
+/// MySQL tells of no conversion to a date or time that it is never NULL.
+fn told_as_nullable(expr: Expr) -> Expr {
+    match expr.kind {
+        ExprKind::Convert(_) | ExprKind::Cast(_) => Expr { nullable: true, ..expr },
+        _ => expr,
     }
 }
 
