@@ -103,7 +103,9 @@ impl Finder<'_> {
                     let known: Known = Rc::new(move |names, target| {
                         bounds::greatest_at(&this, position, names, target).is_some()
                     });
-                    self.documents.insert(id, Documents { position, made: Vec::new(), known });
+                    // A join on alternatives has several scans of the same columns.
+                    let documents = self.documents.entry(id);
+                    documents.or_insert_with(|| Documents { position, made: Vec::new(), known });
                 }
                 let seen: Vec<_> = seen.into_iter().map(|(_, id)| id).collect();
                 for condition in std::mem::take(&mut scan.predicates) {
