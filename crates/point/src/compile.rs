@@ -27,6 +27,9 @@ pub use subplan::{Answer, Compiled, compile_given, compile_recursion, compile_su
 /// A LIMIT that is a parameter of which nothing is known is taken to be so large.
 const LIKELY_LIMIT: u64 = 100;
 
+/// So many rows of VALUES are blocks without tables; more are for the analytical path.
+const MOST_VALUES: usize = 64;
+
 fn likely_count(query: &BoundQuery, expr: &Expr) -> Option<u64> {
     let mut params = Vec::new();
     expr.any(&mut |part| {
@@ -90,7 +93,12 @@ pub enum Nesting {
 }
 
 pub fn compile_block(query: &BoundQuery, known: &Known<'_>, nesting: Nesting) -> Result<Block, Refusal> {
-    if let QueryBody::SetOperation(_) | QueryBody::Nested(_) | QueryBody::Values(_) = &query.body.body {
+    let is_of_several = match &query.body.body {
+        QueryBody::SetOperation(_) | QueryBody::Nested(_) => true,
+        QueryBody::Values(values) => values.rows.len() <= MOST_VALUES,
+        QueryBody::Select(_) | QueryBody::JsonTable(_) => false,
+    };
+    if is_of_several {
         if query.calc_found_rows {
             return Err(NotPoint::because("SQL_CALC_FOUND_ROWS of several queries").into());
         }

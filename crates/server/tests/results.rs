@@ -380,9 +380,8 @@ fn what_shows_warnings_has_none_of_its_own() {
     server.run(&["CREATE DATABASE test"]);
     let mut connection = server.connect();
     let mut warnings_of = |sql: &str| {
-        let mut result = connection.query_iter(sql).expect("answered");
-        (&mut result).for_each(|row| drop(row.expect("a row")));
-        result.warnings()
+        connection.query_iter(sql).expect("answered").for_each(|row| drop(row.expect("a row")));
+        connection.warnings()
     };
     assert_eq!(warnings_of("DROP TABLE IF EXISTS test.a, test.b"), 2);
     // Connectors ask again as long as there are some.

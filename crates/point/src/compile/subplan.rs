@@ -14,7 +14,7 @@ use avocet_sql::ranges::conjunction;
 use avocet_types::expr::{Expr, Typer};
 use avocet_types::{Collation, Datum, SqlType};
 
-use super::{Nesting, compile_block};
+use super::{MOST_VALUES, Nesting, compile_block};
 use crate::joins::equals;
 use crate::known::Known;
 use crate::scope::{ReadAs, Scope};
@@ -83,9 +83,6 @@ const LIKELY_GIVEN: f64 = 100.0;
 
 /// So many subqueries may stand within one another: a run has some frames on the stack for each.
 const MOST_WITHIN: usize = 16;
-
-/// So many rows of VALUES are blocks without tables; more are for the analytical path.
-const MOST_VALUES: usize = 64;
 
 /// What a JSON_TABLE is taken to give for a document.
 const LIKELY_IN_DOCUMENT: f64 = 10.0;
