@@ -266,11 +266,11 @@ impl Session {
             let timeout = own.by_name("interactive_timeout").clone();
             own.put_by_name("wait_timeout", timeout);
         }
-        if self.info.ignore_space {
-            if let Value::Str(modes) = own.by_name("sql_mode") {
-                let modes = sql_mode::normalize(&format!("{modes},IGNORE_SPACE"));
-                own.put_by_name("sql_mode", text(&modes.expect("modes as they are kept")));
-            }
+        if self.info.ignore_space
+            && let Value::Str(modes) = own.by_name("sql_mode")
+        {
+            let modes = sql_mode::normalize(&format!("{modes},IGNORE_SPACE"));
+            own.put_by_name("sql_mode", text(&modes.expect("modes as they are kept")));
         }
         own.put_by_name("pseudo_thread_id", Value::UInt(self.info.connection_id.into()));
         self.refresh();
