@@ -11,6 +11,7 @@
 
 mod accounts;
 mod admin;
+mod arities;
 pub mod ast;
 mod ddl;
 pub mod deprecated;

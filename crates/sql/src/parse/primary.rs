@@ -6,6 +6,7 @@ use avocet_types::error::ErrorCode;
 use avocet_types::expr::SqlMode;
 use avocet_types::names;
 
+use crate::parse::arities::{MANY, arity};
 use crate::parse::ast::*;
 use crate::parse::deprecated::Deprecated;
 use crate::parse::error::{ParseError, ParseResult};
@@ -41,74 +42,6 @@ const RESERVED_FUNCTIONS: &[&str] = &[
     "CURRENT_TIMESTAMP",
     "LOCALTIME",
     "LOCALTIMESTAMP",
-];
-
-const MANY: usize = usize::MAX;
-
-/// Functions that are rules of MySQL's grammar (`sql_yacc.yy`), and how many arguments these take. Others count theirs when they are
-/// bound, and answer 1582.
-const ARITIES: &[(&[&str], usize, usize)] = &[
-    (
-        &[
-            "CURDATE",
-            "CURRENT_DATE",
-            "CURRENT_USER",
-            "DATABASE",
-            "ROW_COUNT",
-            "SCHEMA",
-            "SESSION_USER",
-            "SYSTEM_USER",
-            "USER",
-            "UTC_DATE",
-        ],
-        0,
-        0,
-    ),
-    (
-        &[
-            "CURRENT_TIME",
-            "CURRENT_TIMESTAMP",
-            "CURTIME",
-            "LOCALTIME",
-            "LOCALTIMESTAMP",
-            "NOW",
-            "SYSDATE",
-            "UTC_TIME",
-            "UTC_TIMESTAMP",
-        ],
-        0,
-        1,
-    ),
-    (
-        &[
-            "ASCII",
-            "CHARSET",
-            "COLLATION",
-            "DATE",
-            "DAY",
-            "HOUR",
-            "MICROSECOND",
-            "MINUTE",
-            "MONTH",
-            "QUARTER",
-            "REVERSE",
-            "SECOND",
-            "TIME",
-            "YEAR",
-        ],
-        1,
-        1,
-    ),
-    (&["LOG", "TIMESTAMP", "WEEK"], 1, 2),
-    (
-        &["COALESCE", "GROUPING", "LINESTRING", "MULTILINESTRING", "MULTIPOINT", "MULTIPOLYGON", "POLYGON"],
-        1,
-        MANY,
-    ),
-    (&["LEFT", "MOD", "POINT", "REPEAT", "RIGHT", "TRUNCATE"], 2, 2),
-    (&["FORMAT"], 2, 3),
-    (&["IF", "REPLACE"], 3, 3),
-    (&["INSERT"], 4, 4),
 ];
 
 /// Variables that tell of the statement before.
@@ -451,8 +384,8 @@ impl Parser<'_> {
         }
         let written = self.source_text();
         self.advance();
-        let args = match ARITIES.iter().find(|(names, ..)| names.contains(&name)) {
-            Some((_, least, most)) => self.call_args_within(*least, *most)?,
+        let args = match arity(name) {
+            Some((least, most)) => self.call_args_within(least, most)?,
             None => self.call_args()?,
         };
         if name == "FOUND_ROWS" {

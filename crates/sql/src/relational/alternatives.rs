@@ -13,13 +13,13 @@
 
 use std::collections::HashSet;
 
-use avocet_types::Datum;
 use avocet_types::expr::{Expr, ExprKind, IsTest};
+use avocet_types::{Datum, SqlType};
 
 use super::placement::keys_among;
 use super::{Equality, Join, JoinKind, Node, Operator, SetOperation};
 use crate::parse::ast::SetOperator;
-use crate::plan::{ColumnId, ColumnTable, Projected};
+use crate::plan::{AggregateFunction, ColumnId, ColumnTable, Projected};
 
 /// Fewer pairs than this are tried one by one.
 const LEAST_PAIRS: f64 = 1e6;
@@ -40,7 +40,7 @@ fn split_below(node: &mut Node, columns: &ColumnTable, left: &mut usize) {
     let Operator::Join(join) = &node.operator else { return };
     let Some(alternatives) = Alternatives::of(join) else { return };
     let nodes = (count(&join.left) + count(&join.right)) * alternatives.each.len() * 2;
-    if nodes > *left || !(is_repeatable(&join.left) && is_repeatable(&join.right)) {
+    if nodes > *left || !(is_repeatable(&join.left, columns) && is_repeatable(&join.right, columns)) {
         return;
     }
     *left -= nodes;
@@ -151,7 +151,7 @@ fn count(node: &Node) -> usize {
 }
 
 /// Whether it gives the same rows whenever it is evaluated, and stands for itself.
-fn is_repeatable(node: &Node) -> bool {
+fn is_repeatable(node: &Node, columns: &ColumnTable) -> bool {
     let mut repeatable = !node.is_volatile();
     node.for_each_node(&mut |node| {
         repeatable &= match &node.operator {
@@ -161,10 +161,13 @@ fn is_repeatable(node: &Node) -> bool {
             | Operator::Filter { .. }
             | Operator::Project { .. }
             | Operator::Join(_)
-            | Operator::Aggregate { .. }
             | Operator::Distinct { .. }
             | Operator::SetOperation(_)
             | Operator::Shared { .. } => true,
+            Operator::Aggregate { aggregation, .. } => aggregation
+                .aggregates
+                .iter()
+                .all(|aggregate| is_exact(aggregate.function, &columns[aggregate.id].ty)),
             Operator::Sort { range, .. } => range.is_none(),
             // Which rows a limit leaves and how ties are numbered may be another time otherwise.
             Operator::JsonTable { .. }
@@ -178,4 +181,22 @@ fn is_repeatable(node: &Node) -> bool {
         };
     });
     repeatable
+}
+
+/// Whether it comes to the same value whatever the order of the rows: sums of DOUBLEs differ in their last digits, and of texts that
+/// are put together or are any value of some, which are which.
+fn is_exact(function: AggregateFunction, ty: &SqlType) -> bool {
+    use AggregateFunction as F;
+    match function {
+        F::Count | F::Min | F::Max | F::BitAnd | F::BitOr | F::BitXor | F::Grouping => true,
+        F::Sum | F::Avg => ty.is_integer() || matches!(ty, SqlType::Decimal { .. }),
+        F::StddevPop
+        | F::StddevSamp
+        | F::VarPop
+        | F::VarSamp
+        | F::GroupConcat
+        | F::JsonArrayAgg
+        | F::JsonObjectAgg
+        | F::AnyValue => false,
+    }
 }
