@@ -74,7 +74,7 @@ pub use activity::RowCounts;
 pub use apply::Applier;
 pub use avocet_base::RowId;
 pub use avocet_log::{Compression, Durability, LogFollower, LogRecord};
-pub use avocet_storage::cold::{ColdType, ColdValue, ColumnPredicate, CompareOp};
+pub use avocet_storage::cold::{ColdType, ColdValue, ColumnPredicate, CompareOp, KeySet, KeySetBuilder};
 pub use avocet_storage::index::Direction;
 #[doc(hidden)]
 pub use avocet_storage::relation::RowsPerSegment;

@@ -120,17 +120,22 @@ impl TableScan {
     /// Begins to read a morsel. Rows of a column block are found now, and decoded when they are asked for, as rows of hot
     /// pages are gathered.
     pub fn open(&self, morsel: usize) -> Result<Morsel> {
+        self.open_narrowed(morsel, &Arc::default())
+    }
+
+    /// As [`Self::open`], of the rows for which these predicates hold as well.
+    pub fn open_narrowed(&self, morsel: usize, narrowed: &Arc<[(usize, ColumnPredicate)]>) -> Result<Morsel> {
         let number = SegmentNo(morsel as u64);
         let state = self.table.relation.segment(number).state_owned();
         let rows = match &*state {
             SegmentState::Empty => Rows::None,
             SegmentState::Hot(_) => Rows::Hot(state, Place::default()),
-            SegmentState::Cold(cold) => match self.find(cold)? {
+            SegmentState::Cold(cold) => match self.find(cold, narrowed)? {
                 None => Rows::None,
                 Some(found) => Rows::Encoded(state, found),
             },
         };
-        Ok(Morsel { number, rows })
+        Ok(Morsel { number, narrowed: narrowed.clone(), rows })
     }
 
     /// What stands at a position behind the table's columns.
@@ -152,10 +157,11 @@ impl TableScan {
     }
 
     /// The rows of a block that the scan sees and wants; `None` if there are none, by what is known of the block.
-    fn find(&self, cold: &ColdSegment) -> Result<Option<Found>> {
+    fn find(&self, cold: &ColdSegment, narrowed: &[(usize, ColumnPredicate)]) -> Result<Option<Found>> {
         let view = self.view();
         let meta = cold.block.meta();
-        let may_match = self.request.predicates.iter().all(|(column, p)| meta.may_match(*column, p));
+        let predicates = || self.request.predicates.iter().chain(narrowed);
+        let may_match = predicates().all(|(column, p)| meta.may_match(*column, p));
         let may_match = may_match && self.request.path_conditions.iter().all(|c| c.may_match(meta));
         if !cold.is_visible(&view) || !may_match {
             return Ok(None);
@@ -171,7 +177,7 @@ impl TableScan {
                 }
             }
         }
-        for (column, predicate) in &self.request.predicates {
+        for (column, predicate) in predicates() {
             let bitmap = selected.get_or_insert_with(|| Bitmap::ones(rows));
             if !bitmap.any() {
                 break;
@@ -236,10 +242,11 @@ impl TableScan {
         number: SegmentNo,
         hot: &HotSegment,
         place: &mut Place,
+        narrowed: &[(usize, ColumnPredicate)],
         most_rows: usize,
     ) -> Result<Option<RecordBatch>> {
         let relation = &self.table.relation;
-        let mut gather = Gather::new(self, most_rows.clamp(1, BATCH_ROWS));
+        let mut gather = Gather::new(self, narrowed, most_rows.clamp(1, BATCH_ROWS));
         while place.page < relation.pages_per_segment() && gather.has_room() {
             place.slot = match hot.page(place.page) {
                 Some(page) => gather.slots(self, number, *place, &page.body.read()),
@@ -256,6 +263,8 @@ impl TableScan {
 /// A morsel that is being read.
 pub struct Morsel {
     number: SegmentNo,
+    /// What must hold besides the scan's predicates.
+    narrowed: Arc<[(usize, ColumnPredicate)]>,
     rows: Rows,
 }
 
@@ -289,7 +298,7 @@ impl Morsel {
     pub fn next(&mut self, scan: &TableScan, most_rows: usize) -> Result<Option<RecordBatch>> {
         match &mut self.rows {
             Rows::Hot(state, place) => match &**state {
-                SegmentState::Hot(hot) => scan.gather(self.number, hot, place, most_rows),
+                SegmentState::Hot(hot) => scan.gather(self.number, hot, place, &self.narrowed, most_rows),
                 SegmentState::Empty | SegmentState::Cold(_) => Ok(None),
             },
             Rows::Encoded(state, found) => match &**state {
@@ -302,7 +311,8 @@ impl Morsel {
 }
 
 /// Rows of hot pages on their way to a batch.
-struct Gather {
+struct Gather<'n> {
+    narrowed: &'n [(usize, ColumnPredicate)],
     columns: Vec<ColumnBuilder>,
     ids: Option<Vec<u64>>,
     rows: usize,
@@ -313,14 +323,15 @@ struct Gather {
     rebuilt: RowBuf,
 }
 
-impl Gather {
-    fn new(scan: &TableScan, most_rows: usize) -> Self {
+impl<'n> Gather<'n> {
+    fn new(scan: &TableScan, narrowed: &'n [(usize, ColumnPredicate)], most_rows: usize) -> Self {
         let ty = |c: usize| match scan.table.def.columns.get(c) {
             Some(column) => column.ty,
             None => scan.request.paths[c - scan.table.def.columns.len()].form.sql_type(),
         };
         let columns = &scan.request.columns;
         Self {
+            narrowed,
             columns: columns.iter().map(|&c| ColumnBuilder::new(&ty(c), most_rows)).collect(),
             ids: scan.request.with_row_id.then(|| Vec::with_capacity(most_rows)),
             rows: 0,
@@ -366,11 +377,11 @@ impl Gather {
                     if plain { SlotRead::InPlace } else { body.read(layout, slot, &view, &mut self.rebuilt) };
                 match seen {
                     SlotRead::Absent => {}
-                    SlotRead::InPlace if matches(scan, &body.in_place(layout, slot)) => {
+                    SlotRead::InPlace if self.matches(scan, &body.in_place(layout, slot)) => {
                         self.slots.push(slot);
                         taken += 1;
                     }
-                    SlotRead::Rebuilt if matches(scan, &self.rebuilt.row(layout)) => {
+                    SlotRead::Rebuilt if self.matches(scan, &self.rebuilt.row(layout)) => {
                         let row = self.rebuilt.row(layout);
                         for (builder, &column) in self.columns.iter_mut().zip(&scan.request.columns) {
                             match scan.path(column) {
@@ -400,14 +411,16 @@ impl Gather {
         next
     }
 
+    fn matches(&self, scan: &TableScan, row: &RowRef<'_>) -> bool {
+        row_matches(&scan.request.predicates, row)
+            && row_matches(self.narrowed, row)
+            && scan.request.path_conditions.iter().all(|c| c.allows(row))
+    }
+
     fn finish(mut self, scan: &TableScan) -> Result<RecordBatch> {
         let columns = self.columns.iter_mut().map(ColumnBuilder::finish).collect();
         scan.batch(columns, self.ids, self.rows)
     }
-}
-
-fn matches(scan: &TableScan, row: &RowRef<'_>) -> bool {
-    row_matches(&scan.request.predicates, row) && scan.request.path_conditions.iter().all(|c| c.allows(row))
 }
 
 /// Whether a row satisfies all predicates.

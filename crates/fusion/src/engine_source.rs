@@ -23,7 +23,7 @@ use avocet_types::schema::TableDef;
 use avocet_types::{ColumnBuilder, Datum, SqlType, Value};
 
 use crate::statistics::statistics_of;
-use crate::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
+use crate::{ColumnKeys, ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 
 /// A table that the server makes up, with its rows as of the statement's begin.
 pub struct VirtualRows {
@@ -222,8 +222,12 @@ impl MorselScan for EngineScan {
         self.scan.morsels()
     }
 
-    fn open(self: Arc<Self>, morsel: usize) -> Result<Box<dyn MorselReader>, SqlError> {
-        let morsel = self.scan.open(morsel)?;
+    fn open(self: Arc<Self>, morsel: usize, keys: &[ColumnKeys]) -> Result<Box<dyn MorselReader>, SqlError> {
+        let narrowed = keys
+            .iter()
+            .map(|of| (of.column, avocet_engine::ColumnPredicate::Keys(of.keys.clone())))
+            .collect();
+        let morsel = self.scan.open_narrowed(morsel, &narrowed)?;
         Ok(Box::new(EngineMorsel { scan: self, morsel }))
     }
 }
@@ -256,7 +260,11 @@ impl MorselScan for VirtualScan {
         1
     }
 
-    fn open(self: Arc<Self>, _morsel: usize) -> Result<Box<dyn MorselReader>, SqlError> {
+    fn open(
+        self: Arc<Self>,
+        _morsel: usize,
+        _keys: &[ColumnKeys],
+    ) -> Result<Box<dyn MorselReader>, SqlError> {
         Ok(Box::new(Some(self.batch.clone())))
     }
 }

@@ -10,6 +10,7 @@
 //!     distinct.rs    DISTINCT aggregates in plans that spill        ├─ spilling.rs  operators that spill
 //!     shared.rs      what is read several times and run once        ├─ roles.rs, memory.rs   who may have how much memory
 //!     single.rs      what may have one row                          ├─ measure.rs   what each node does, for EXPLAIN ANALYZE
+//!                                                                   ├─ key_filters.rs   what scans need not read for joins
 //!                                                                   └─ runtime.rs threads, deadline; admission.rs
 //! ```
 
@@ -18,6 +19,7 @@ mod aggregate;
 mod apply;
 mod arms;
 mod barrier;
+mod build_keys;
 mod compact;
 mod counted;
 mod depth;
@@ -31,6 +33,7 @@ mod frame;
 mod in_set;
 mod joins;
 mod json_table;
+mod key_filters;
 mod lookahead;
 mod lower;
 mod measure;
@@ -74,5 +77,5 @@ pub use engine_memory::EngineMemory;
 pub use engine_source::{EngineSource, VirtualRows};
 pub use measure::Measurements;
 pub use runtime::{Analytics, AnalyticsOptions, QueryRun, RunOptions};
-pub use source::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
+pub use source::{ColumnKeys, ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 pub use statistics::statistics_of;

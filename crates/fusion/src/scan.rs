@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,6 +15,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use avocet_base::RowId;
+use avocet_engine::KeySet;
 use avocet_sql::bind::TableStatistics;
 use avocet_sql::relational::{Scan, ScanPaths};
 use avocet_types::expr::CompareOp;
@@ -33,9 +34,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use parking_lot::Mutex;
 
+use crate::build_keys::BuildKeys;
 use crate::compact::owned;
 use crate::names::name_of;
-use crate::source::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
+use crate::source::{ColumnKeys, ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 use crate::streamed::{Streamed, VECTOR};
 use crate::udf::external;
 
@@ -152,7 +154,11 @@ impl TableProvider for SnapshotTable {
         let partitions = state.config().target_partitions().min(scan.morsels().max(1)).max(1);
         let statistics = self.statistics_of(&fields, filtered);
         let detail = format!("{}.{}", self.table.database, self.table.name);
-        Ok(Arc::new(ScanExec::new(scan, schema, partitions, limit, statistics, detail)))
+        // Which rows are locked follows from the statement's conditions alone.
+        let is_narrowed = !self.locked && limit.is_none();
+        let positions = fields.iter().map(|f| is_narrowed.then(|| self.columns[*f]));
+        let positions = positions.map(|at| at.filter(|at| *at < self.table.columns.len())).collect();
+        Ok(Arc::new(ScanExec::new(scan, schema, positions, partitions, limit, statistics, detail)))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
@@ -212,11 +218,21 @@ pub fn scalar_of(value: &avocet_types::Datum<'_>, ty: &SqlType) -> Option<Scalar
 pub struct ScanExec {
     scan: Arc<dyn MorselScan>,
     schema: SchemaRef,
+    /// The schema's columns in the table; none for what rows are not dropped by.
+    positions: Arc<[Option<usize>]>,
+    keys: Mutex<Vec<ScanKeys>>,
     limit: Option<usize>,
     statistics: Arc<Statistics>,
     detail: String,
     properties: Arc<PlanProperties>,
     runs: Mutex<Runs>,
+}
+
+/// The keys of a join, which decide on rows by a column of the table.
+#[derive(Clone)]
+struct ScanKeys {
+    column: usize,
+    keys: Arc<BuildKeys>,
 }
 
 /// An operator may be run again, in full: nested loops that spill do so. Each run reads all morsels.
@@ -247,6 +263,7 @@ impl ScanExec {
     fn new(
         scan: Arc<dyn MorselScan>,
         schema: SchemaRef,
+        positions: Arc<[Option<usize>]>,
         partitions: usize,
         limit: Option<usize>,
         statistics: Statistics,
@@ -261,11 +278,45 @@ impl ScanExec {
         Self {
             scan,
             schema,
+            positions,
+            keys: Mutex::default(),
             limit,
             statistics: Arc::new(statistics),
             detail,
             properties: Arc::new(properties),
             runs: Mutex::default(),
+        }
+    }
+
+    /// How many rows there are, about.
+    pub fn rows(&self) -> usize {
+        self.statistics.num_rows.get_value().copied().unwrap_or(usize::MAX)
+    }
+
+    /// Whether rows can be dropped by a field.
+    pub fn may_be_narrowed(&self, field: usize) -> bool {
+        self.positions[field].is_some()
+    }
+
+    /// How many values a field has and between which they are, as far as that is known.
+    pub fn known_values(&self, field: usize) -> (Option<usize>, Option<RangeInclusive<i64>>) {
+        let known = &self.statistics.column_statistics[field];
+        let word = |value: &Precision<ScalarValue>| match value.get_value()? {
+            ScalarValue::UInt64(value) => value.map(KeySet::word_of_u64),
+            ScalarValue::Date32(days) => days.map(i64::from),
+            value => match value.cast_to(&DataType::Int64).ok()? {
+                ScalarValue::Int64(value) => value,
+                _ => None,
+            },
+        };
+        let range = word(&known.min_value).zip(word(&known.max_value)).map(|(min, max)| min..=max);
+        (known.distinct_count.get_value().copied(), range)
+    }
+
+    /// Rows that have other values than these in a field need not be read.
+    pub fn narrow(&self, field: usize, keys: Arc<BuildKeys>) {
+        if let Some(column) = self.positions[field] {
+            self.keys.lock().push(ScanKeys { column, keys });
         }
     }
 }
@@ -290,6 +341,7 @@ impl DisplayAs for ScanExec {
 struct Reader {
     scan: Arc<dyn MorselScan>,
     schema: SchemaRef,
+    keys: Vec<ScanKeys>,
     next_morsel: Arc<AtomicUsize>,
     morsel: Option<Box<dyn MorselReader>>,
     /// The last batch of the morsel, cut, as far as it was not passed on yet.
@@ -318,7 +370,12 @@ impl Reader {
                 if next >= self.scan.morsels() {
                     return Ok(None);
                 }
-                self.morsel = Some(self.scan.clone().open(next).map_err(external)?);
+                let there = self
+                    .keys
+                    .iter()
+                    .filter_map(|of| Some(ColumnKeys { column: of.column, keys: of.keys.set()?.clone() }));
+                let keys: Vec<_> = there.collect();
+                self.morsel = Some(self.scan.clone().open(next, &keys).map_err(external)?);
                 continue;
             };
             match morsel.next(self.most_rows.min(self.left)).map_err(external)? {
@@ -404,6 +461,9 @@ impl ExecutionPlan for ScanExec {
         Ok(Arc::new(Self {
             scan: self.scan.clone(),
             schema: self.schema.clone(),
+            positions: self.positions.clone(),
+            // The joins of another run have other keys perhaps.
+            keys: Mutex::default(),
             limit: self.limit,
             statistics: self.statistics.clone(),
             detail: self.detail.clone(),
@@ -418,6 +478,7 @@ impl ExecutionPlan for ScanExec {
         let reader = Reader {
             scan: self.scan.clone(),
             schema: self.schema.clone(),
+            keys: self.keys.lock().clone(),
             next_morsel: self.runs.lock().begin(partition),
             morsel: None,
             ready: Vec::new().into_iter(),

@@ -34,6 +34,7 @@ use crate::apply::Planner;
 use crate::arms::UnionsInTurn;
 use crate::counted::CountRows;
 use crate::error::plan_error;
+use crate::key_filters::KeyFilters;
 use crate::memory::{QueryPool, Sizing};
 use crate::method::Method;
 use crate::projections;
@@ -110,7 +111,8 @@ impl Setup {
         // projection's sake, would come back in any order.
         options.optimizer.enable_round_robin_repartition = false;
         options.optimizer.prefer_hash_join = true;
-        options.optimizer.enable_join_dynamic_filter_pushdown = method == Method::InMemory;
+        // Of these there are own ones (key_filters.rs).
+        options.optimizer.enable_join_dynamic_filter_pushdown = false;
         options.optimizer.skip_failed_rules = false;
         options.execution.collect_statistics = true;
         options.execution.sort_spill_reservation_bytes = sizing.sort_reservation;
@@ -118,6 +120,9 @@ impl Setup {
         // The new implementations do not keep back what they need to sort the groups that they spill.
         options.execution.enable_migration_aggregate = false;
         let mut physical = projections::in_place(PhysicalOptimizer::new().rules);
+        if method == Method::InMemory {
+            physical.push(Arc::new(KeyFilters));
+        }
         physical.push(Arc::new(UnionsInTurn));
         physical.push(Arc::new(CountRows));
         physical.push(Arc::new(BatchRecursions));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use avocet_base::RowId;
+use avocet_engine::KeySet;
 use avocet_sql::relational::{ScanPaths, Statistics};
 use avocet_types::Value;
 use avocet_types::error::SqlError;
@@ -43,12 +44,20 @@ pub struct ColumnPredicate {
     pub value: Value,
 }
 
+/// The values of a column that are wanted.
+#[derive(Clone, Debug)]
+pub struct ColumnKeys {
+    /// Its position in the table.
+    pub column: usize,
+    pub keys: Arc<KeySet>,
+}
+
 /// A scan that several threads read, each a morsel at a time.
 pub trait MorselScan: Send + Sync + 'static {
     fn morsels(&self) -> usize;
 
-    /// Begins to read a morsel.
-    fn open(self: Arc<Self>, morsel: usize) -> Result<Box<dyn MorselReader>, SqlError>;
+    /// Begins to read a morsel. Rows that have other values than these in a column need not come.
+    fn open(self: Arc<Self>, morsel: usize, keys: &[ColumnKeys]) -> Result<Box<dyn MorselReader>, SqlError>;
 }
 
 /// A morsel that one thread reads.

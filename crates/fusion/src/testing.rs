@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatchOptions;
+use arrow::array::{AsArray, BooleanArray, RecordBatchOptions};
+use arrow::compute::{cast, filter_record_batch};
+use arrow::datatypes::{DataType, Int64Type};
 use arrow::record_batch::RecordBatch;
 pub(crate) use avocet_sql::testing::Memory;
 use avocet_types::error::SqlError;
 use avocet_types::schema::TableDef;
 use avocet_types::{Datum, SqlType};
 
-use crate::{ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
+use crate::{ColumnKeys, ColumnPredicate, MorselReader, MorselScan, ScanRequest, ScanSource};
 
 impl ScanSource for Memory {
     fn open(&self, table: &Arc<TableDef>, request: ScanRequest) -> Result<Arc<dyn MorselScan>, SqlError> {
@@ -20,7 +22,7 @@ impl ScanSource for Memory {
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             RecordBatch::try_new_with_options(schema, columns, &options).expect("columns of the batch")
         });
-        Ok(Arc::new(MemoryScan(batches.collect())))
+        Ok(Arc::new(MemoryScan { batches: batches.collect(), columns: request.columns.clone() }))
     }
 
     fn filters_exactly(&self, _table: &TableDef, _predicate: &ColumnPredicate) -> bool {
@@ -28,15 +30,29 @@ impl ScanSource for Memory {
     }
 }
 
-struct MemoryScan(Vec<RecordBatch>);
+struct MemoryScan {
+    batches: Vec<RecordBatch>,
+    /// Their columns in the table.
+    columns: Vec<usize>,
+}
 
 impl MorselScan for MemoryScan {
     fn morsels(&self) -> usize {
-        self.0.len()
+        self.batches.len()
     }
 
-    fn open(self: Arc<Self>, morsel: usize) -> Result<Box<dyn MorselReader>, SqlError> {
-        Ok(Box::new(Some(self.0[morsel].clone())))
+    fn open(self: Arc<Self>, morsel: usize, keys: &[ColumnKeys]) -> Result<Box<dyn MorselReader>, SqlError> {
+        let mut batch = self.batches[morsel].clone();
+        for of in keys {
+            // What a join needs besides is not asked for.
+            let Some(at) = self.columns.iter().position(|column| *column == of.column) else { continue };
+            let column = cast(batch.column(at), &DataType::Int64).expect("an integer");
+            let wanted = column.as_primitive::<Int64Type>().iter();
+            let wanted: BooleanArray =
+                wanted.map(|key| Some(key.is_some_and(|key| of.keys.contains(key)))).collect();
+            batch = filter_record_batch(&batch, &wanted).expect("as many rows");
+        }
+        Ok(Box::new(Some(batch)))
     }
 }
 

@@ -129,6 +129,13 @@ impl Builder<'_> {
         condition.map(|condition| self.fold(condition).into_conjuncts()).unwrap_or_default()
     }
 
+    /// The conjuncts of a condition that drops rows: what always holds is none.
+    fn filters(&self, condition: Option<&Expr>) -> Vec<Expr> {
+        let mut conjuncts = self.conjuncts(condition);
+        conjuncts.retain(|conjunct| !is_true(conjunct));
+        conjuncts
+    }
+
     fn query_expr(&mut self, query: &QueryExpr) -> Result<Node, SqlError> {
         self.environment.checkpoint.check()?;
         let mut evaluated = Vec::new();
@@ -312,7 +319,7 @@ impl Builder<'_> {
     ) -> Result<Node, SqlError> {
         let (mut parts, mut on) = (Vec::new(), Vec::new());
         flatten(from, &mut parts, &mut on);
-        let conjuncts = on.into_iter().chain(filter).flat_map(|condition| self.conjuncts(Some(condition)));
+        let conjuncts = on.into_iter().chain(filter).flat_map(|condition| self.filters(Some(condition)));
         let conjuncts: Vec<_> = conjuncts.flat_map(common_factors).collect();
         let (plain_parts, laterals): (Vec<_>, Vec<_>) =
             parts.into_iter().partition(|part| outer_of(part).is_empty());
@@ -329,7 +336,7 @@ impl Builder<'_> {
         let of_laterals: HashSet<_> = laterals.iter().flat_map(|part| columns_in(part)).collect();
         let (late, plain): (Vec<_>, Vec<_>) =
             plain.into_iter().partition(|c| columns_of(c).any(|id| of_laterals.contains(&id)));
-        let mut node = node.filtered(plain);
+        let mut node = filtered_below(node, plain);
         for part in laterals {
             node = self.lateral(node, part, None, pending)?;
         }
@@ -391,7 +398,7 @@ impl Builder<'_> {
         on: Option<Option<&Expr>>,
         pending: &mut Pending<'q>,
     ) -> Result<Node, SqlError> {
-        let conditions = self.conjuncts(on.flatten());
+        let conditions = self.filters(on.flatten());
         let mut outer = outer_of(part);
         conditions.iter().for_each(|condition| pending.columns_of(condition, &mut outer));
         let own = columns_in(part);
@@ -555,6 +562,41 @@ fn columns_in(part: &From) -> HashSet<ColumnId> {
 
 /// `(a AND b) OR (a AND c)` is `a AND (b OR c)`: what all alternatives share can join or filter by itself, and what is left of them may
 /// not refer to another query any more.
+fn is_true(condition: &Expr) -> bool {
+    matches!(condition.as_literal(), Some(Datum::Int(truth)) if *truth != 0)
+}
+
+/// The node with conditions, which stand below LATERAL tables where they are about what those are beside: how these are evaluated
+/// follows from how many rows that has.
+fn filtered_below(mut node: Node, conditions: Vec<Expr>) -> Node {
+    let above = conditions.into_iter().filter_map(|condition| sink(&mut node, condition)).collect();
+    node.filtered(above)
+}
+
+/// Puts a condition on what a LATERAL table stands beside, through joins that keep that one's rows as they are; gives it back if it is
+/// about something else.
+fn sink(node: &mut Node, condition: Expr) -> Option<Expr> {
+    let gives = |node: &Node| columns_of(&condition).any(|id| node.outputs.contains(&id));
+    match &mut node.operator {
+        Operator::Apply(apply) if matches!(apply.kind, ApplyKind::Rows { .. }) => {
+            if condition.is_volatile() || !gives(&apply.input) || gives(&apply.query) {
+                return Some(condition);
+            }
+            if let Some(condition) = sink(&mut apply.input, condition) {
+                let input = std::mem::replace(&mut apply.input, Node::one_row());
+                apply.input = input.filtered(vec![condition]);
+            }
+            None
+        }
+        Operator::Join(join) => match (join.kind, gives(&join.left), gives(&join.right)) {
+            (JoinKind::Inner | JoinKind::Left, true, false) => sink(&mut join.left, condition),
+            (JoinKind::Inner, false, true) => sink(&mut join.right, condition),
+            _ => Some(condition),
+        },
+        _ => Some(condition),
+    }
+}
+
 fn common_factors(expr: Expr) -> Vec<Expr> {
     let ExprKind::Or(alternatives) = &expr.kind else { return vec![expr] };
     let split: Vec<Vec<Expr>> = alternatives.iter().map(|a| a.clone().into_conjuncts()).collect();

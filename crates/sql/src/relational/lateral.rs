@@ -33,6 +33,8 @@ use crate::plan::{
 
 /// Beside fewer rows the table is evaluated for each.
 const FEW_ROWS: f64 = 32.0;
+/// As `FEW_ROWS`, where no index leads to the rows for one: each evaluation reads as much as the one for all does.
+const FEW_SCANS: f64 = 2.0;
 
 /// Whether the node is a LATERAL table or a scalar subquery beside so many rows that evaluating it once for all is worth while.
 pub(super) fn is_beside_many(node: &Node, environment: Environment<'_>) -> Result<bool, SqlError> {
@@ -41,7 +43,26 @@ pub(super) fn is_beside_many(node: &Node, environment: Environment<'_>) -> Resul
     if !serves || local_columns(apply).is_empty() || apply.query.is_volatile() || locks(&apply.query) {
         return Ok(false);
     }
-    Ok(place(apply.input.clone(), environment)?.rows.rows >= FEW_ROWS)
+    let few = if has_index(&apply.query, &local_columns(apply)) { FEW_ROWS } else { FEW_SCANS };
+    Ok(place(apply.input.clone(), environment)?.rows.rows >= few)
+}
+
+/// Whether an index of one of its tables begins with a column that the outer columns pick rows by.
+fn has_index(node: &Node, local: &HashSet<ColumnId>) -> bool {
+    let mut conditions = Vec::new();
+    correlated(node, local, &mut conditions);
+    let picked: HashSet<_> =
+        conditions.into_iter().filter_map(|condition| column_of(&equality(condition, local)?.1)).collect();
+    let mut found = false;
+    node.for_each_node(&mut |node| {
+        let Operator::Scan(scan) = &node.operator else { return };
+        let leads = |position: usize| {
+            scan.table.columns.iter().any(|(at, id)| *at == position && picked.contains(id))
+        };
+        let firsts = scan.table.table.indexes.iter().filter_map(|index| index.parts.first());
+        found |= firsts.into_iter().any(|part| leads(part.column));
+    });
+    found
 }
 
 /// Makes a join of a LATERAL table or a subquery of one row, if one answers it.

@@ -1,9 +1,11 @@
 //! Predicates of one column against constants, as scans push them down, and their form on words.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow::datatypes::i256;
 
+use super::keys::KeySet;
 use super::types::{Class, ColdType};
 use super::value::ColdValue;
 use super::words::SIGN;
@@ -27,6 +29,8 @@ pub enum ColumnPredicate {
     /// Both ends included.
     Between(ColdValue<'static>, ColdValue<'static>),
     In(Vec<ColdValue<'static>>),
+    /// One of many integers.
+    Keys(Arc<KeySet>),
     IsNull,
     IsNotNull,
 }
@@ -54,6 +58,11 @@ impl ColumnPredicate {
                     && value.compare(high).is_some_and(Ordering::is_le)
             }
             Self::In(list) => list.iter().any(|c| value.compare(c).is_some_and(Ordering::is_eq)),
+            Self::Keys(set) => match value {
+                ColdValue::Int(v) => set.contains_int(*v),
+                ColdValue::UInt(v) => set.contains_uint(*v),
+                _ => false,
+            },
             Self::IsNull => false,
             Self::IsNotNull => true,
         }
@@ -86,6 +95,17 @@ impl ColumnPredicate {
             },
             Self::Between(from, to) => above_low(to) && below_high(from),
             Self::In(list) => list.iter().any(|c| above_low(c) && below_high(c)),
+            Self::Keys(set) => match (low, high) {
+                (ColdValue::Int(low), ColdValue::Int(high)) => set.on_bounds(*low, *high) != Some(false),
+                (ColdValue::UInt(low), ColdValue::UInt(high)) => {
+                    let word = |value: u64| match set.fits(ColdType::UInt64) {
+                        true => KeySet::word_of_u64(value),
+                        false => i64::try_from(value).unwrap_or(i64::MAX),
+                    };
+                    set.on_bounds(word(*low), word(*high)) != Some(false)
+                }
+                _ => true,
+            },
             Self::IsNull | Self::IsNotNull => true,
         }
     }
@@ -95,12 +115,15 @@ impl ColumnPredicate {
             Self::Compare(_, c) => vec![c],
             Self::Between(a, b) => vec![a, b],
             Self::In(list) => list.iter().collect(),
-            Self::IsNull | Self::IsNotNull => Vec::new(),
+            Self::Keys(_) | Self::IsNull | Self::IsNotNull => Vec::new(),
         }
     }
 
     /// Fails unless every constant is comparable with the column's values.
     pub(crate) fn check(&self, ty: ColdType) -> Result<()> {
+        if matches!(self, Self::Keys(set) if ty.class() != Class::Word || !set.fits(ty)) {
+            return Err(StorageError::Unsupported(format!("keys of another type for a {ty:?} column")));
+        }
         let fits = |c: &ColdValue<'_>| match ty.class() {
             Class::Word | Class::Int128 | Class::Int256 => c.as_integer().is_some(),
             Class::F32 | Class::F64 => c.as_f64().is_some(),
@@ -127,6 +150,8 @@ pub enum WordTest {
     Range { low: i64, high: i64, negate: bool },
     /// One of these, ascending.
     Set(Box<[i64]>),
+    /// One of many.
+    Keys(Arc<KeySet>),
 }
 
 /// Where a constant lies relative to the words of a type.
@@ -164,6 +189,7 @@ impl WordTest {
                 }
                 Self::set(words)
             }
+            ColumnPredicate::Keys(set) => Self::Keys(set.clone()),
             ColumnPredicate::IsNull => Self::NEVER,
             ColumnPredicate::IsNotNull => Self::ALWAYS,
         })
@@ -207,6 +233,7 @@ impl WordTest {
         match self {
             Self::Range { low, high, negate } => (*low <= word && word <= *high) != *negate,
             Self::Set(words) => words.binary_search(&word).is_ok(),
+            Self::Keys(set) => set.contains(word),
         }
     }
 
@@ -229,6 +256,7 @@ impl WordTest {
                     _ => Some(false),
                 }
             }
+            Self::Keys(set) => set.on_bounds(min, max),
         }
     }
 }

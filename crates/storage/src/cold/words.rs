@@ -390,7 +390,10 @@ impl Words {
                 self.decode_vector(vector, &mut words);
                 let (chunks, _) = words.as_chunks::<64>();
                 for (hits, words) in hits.iter_mut().zip(chunks) {
-                    *hits = super::bitpack::gather_bits(&words.map(|w| u8::from(test.holds(w))));
+                    *hits = match test {
+                        WordTest::Keys(set) => set.among(words),
+                        _ => super::bitpack::gather_bits(&words.map(|w| u8::from(test.holds(w)))),
+                    };
                 }
             }
         }

@@ -1,0 +1,225 @@
+//! Keys of a join's build side, gathered on their way to its hash table, for the scans of its probe side.
+
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::record_batch::RecordBatch;
+use avocet_engine::{KeySet, KeySetBuilder};
+use datafusion::common::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::StreamExt;
+use parking_lot::Mutex;
+
+use crate::pass::Pass;
+
+/// Whether columns of such types can be keys that are gathered.
+pub(super) fn are_gathered(ty: &DataType) -> bool {
+    ty.is_integer() || *ty == DataType::Date32
+}
+
+/// The keys of one column.
+#[derive(Debug)]
+pub(super) struct BuildKeys {
+    /// Of the probe side's column; with more keys than `most`, a scan drops too few rows.
+    expected: Option<RangeInclusive<i64>>,
+    most: usize,
+    is_u64: bool,
+    gathered: Mutex<Gathered>,
+    given_up: AtomicBool,
+    set: OnceLock<Arc<KeySet>>,
+}
+
+#[derive(Default)]
+struct Gathered {
+    /// Of the build side's partitions, those that have ended.
+    ended: Vec<bool>,
+    keys: Option<KeySetBuilder>,
+    memory: Option<MemoryReservation>,
+}
+
+impl std::fmt::Debug for Gathered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.ended)
+    }
+}
+
+impl BuildKeys {
+    pub fn new(expected: Option<RangeInclusive<i64>>, most: usize, ty: &DataType) -> Self {
+        Self {
+            expected,
+            most,
+            is_u64: *ty == DataType::UInt64,
+            gathered: Mutex::default(),
+            given_up: AtomicBool::new(false),
+            set: OnceLock::new(),
+        }
+    }
+
+    /// The keys of all rows of the build side, once these have passed and if they are few.
+    pub fn set(&self) -> Option<&Arc<KeySet>> {
+        self.set.get()
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.given_up.load(Ordering::Relaxed) && self.set.get().is_none()
+    }
+
+    fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+        *self.gathered.lock() = Gathered::default();
+    }
+
+    fn builder(&self) -> KeySetBuilder {
+        KeySetBuilder::new(self.expected.clone(), self.most, self.is_u64)
+    }
+
+    /// A partition has ended, and all others with it perhaps.
+    fn end(&self, partition: usize, partitions: usize, keys: KeySetBuilder, memory: MemoryReservation) {
+        let mut gathered = self.gathered.lock();
+        gathered.ended.resize(partitions, false);
+        // The operator may be run again; its rows are the same.
+        if self.given_up.load(Ordering::Relaxed) || std::mem::replace(&mut gathered.ended[partition], true) {
+            return;
+        }
+        let fits = match &mut gathered.keys {
+            None => {
+                gathered.keys = Some(keys);
+                gathered.memory = Some(memory);
+                true
+            }
+            Some(all) => all.merge(keys),
+        };
+        if !fits {
+            drop(gathered);
+            return self.give_up();
+        }
+        if gathered.ended.iter().all(|ended| *ended)
+            && let Some(keys) = gathered.keys.take()
+        {
+            match keys.finish() {
+                None => {
+                    drop(gathered);
+                    self.give_up();
+                }
+                Some(set) => {
+                    if let Some(memory) = &gathered.memory {
+                        memory.resize(set.bytes());
+                    }
+                    let _ = self.set.set(Arc::new(set));
+                }
+            }
+        }
+    }
+}
+
+/// Passes the rows of a build side on, and notes their keys.
+#[derive(Debug)]
+pub(super) struct GatherKeys {
+    /// Columns of the rows.
+    pub keys: Vec<(usize, Arc<BuildKeys>)>,
+}
+
+impl Pass for GatherKeys {
+    const NAME: &'static str = "GatherKeysExec";
+
+    fn run(
+        &self,
+        input: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let partitions = input.output_partitioning().partition_count();
+        let part = |(column, keys): &(usize, Arc<BuildKeys>)| Part {
+            column: *column,
+            builder: keys.is_wanted().then(|| keys.builder()),
+            keys: keys.clone(),
+            memory: MemoryConsumer::new("keys of a join").register(context.memory_pool()),
+        };
+        let parts: Vec<_> = self.keys.iter().map(part).collect();
+        let schema = input.schema();
+        let rows = input.execute(partition, context)?;
+        let stream = futures::stream::try_unfold((rows, parts), move |(mut rows, mut parts)| async move {
+            match rows.next().await {
+                Some(batch) => {
+                    let batch = batch?;
+                    parts.iter_mut().for_each(|part| part.add(&batch));
+                    Ok(Some((batch, (rows, parts))))
+                }
+                None => {
+                    parts.into_iter().for_each(|part| part.end(partition, partitions));
+                    Ok(None)
+                }
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
+    }
+
+    /// The scans know these.
+    fn renewed(&self) -> Self {
+        Self { keys: self.keys.clone() }
+    }
+}
+
+/// What one partition gathers of a column.
+struct Part {
+    column: usize,
+    keys: Arc<BuildKeys>,
+    /// Until there are too many.
+    builder: Option<KeySetBuilder>,
+    memory: MemoryReservation,
+}
+
+impl Part {
+    fn add(&mut self, batch: &RecordBatch) {
+        let Some(builder) = &mut self.builder else { return };
+        let fits = self.keys.is_wanted()
+            && add_words(builder, batch.column(self.column))
+            && self.memory.try_resize(builder.bytes()).is_ok();
+        if !fits {
+            self.builder = None;
+            self.memory.free();
+            self.keys.give_up();
+        }
+    }
+
+    fn end(self, partition: usize, partitions: usize) {
+        if let Some(builder) = self.builder {
+            self.keys.end(partition, partitions, builder, self.memory);
+        }
+    }
+}
+
+/// Adds an array's values but its NULLs, which are equal to none; whether there are not too many now.
+fn add_words(to: &mut KeySetBuilder, array: &ArrayRef) -> bool {
+    fn add<T: ArrowPrimitiveType>(
+        to: &mut KeySetBuilder,
+        array: &PrimitiveArray<T>,
+        word: impl Fn(T::Native) -> i64,
+    ) -> bool {
+        match array.null_count() {
+            0 => to.add(array.values().iter().map(|value| word(*value))),
+            _ => to.add(array.iter().flatten().map(word)),
+        }
+    }
+    match array.data_type() {
+        DataType::Int8 => add(to, array.as_primitive::<Int8Type>(), i64::from),
+        DataType::Int16 => add(to, array.as_primitive::<Int16Type>(), i64::from),
+        DataType::Int32 => add(to, array.as_primitive::<Int32Type>(), i64::from),
+        DataType::Int64 => add(to, array.as_primitive::<Int64Type>(), i64::from),
+        DataType::UInt8 => add(to, array.as_primitive::<UInt8Type>(), i64::from),
+        DataType::UInt16 => add(to, array.as_primitive::<UInt16Type>(), i64::from),
+        DataType::UInt32 => add(to, array.as_primitive::<UInt32Type>(), i64::from),
+        DataType::UInt64 => add(to, array.as_primitive::<UInt64Type>(), KeySet::word_of_u64),
+        DataType::Date32 => add(to, array.as_primitive::<Date32Type>(), i64::from),
+        _ => false,
+    }
+}
