@@ -39,6 +39,7 @@ use exec::ApplyExec;
 
 use crate::barrier::Barrier;
 use crate::depth::Depth;
+use crate::expected::Expected;
 use crate::json_table::JsonTableNode;
 use crate::lower::Lowerer;
 use crate::measure::Measure;
@@ -238,6 +239,7 @@ fn physical_of(
         PassNode::<SingleRow>::physical,
         PassNode::<Barrier>::physical,
         PassNode::<Measure>::physical,
+        PassNode::<Expected>::physical,
     ];
     let shared = || node.as_any().downcast_ref::<SharedNode>().map(|node| node.physical(input.clone()));
     kinds.into_iter().find_map(|physical| physical(node, input)).or_else(shared)

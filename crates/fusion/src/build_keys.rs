@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::{
@@ -18,6 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::pass::Pass;
 
@@ -36,10 +38,14 @@ pub(super) struct BuildKeys {
     gathered: Mutex<Gathered>,
     given_up: AtomicBool,
     set: OnceLock<Arc<KeySet>>,
+    /// Told when there is a set, or will be none.
+    settled: Notify,
 }
 
 #[derive(Default)]
 struct Gathered {
+    /// Of the build side's partitions, those that have begun to give rows.
+    begun: Vec<bool>,
     /// Of the build side's partitions, those that have ended.
     ended: Vec<bool>,
     keys: Option<KeySetBuilder>,
@@ -52,6 +58,15 @@ impl std::fmt::Debug for Gathered {
     }
 }
 
+impl Gathered {
+    fn are_under_way(&self) -> bool {
+        !self.begun.is_empty() && self.begun.iter().all(|begun| *begun)
+    }
+}
+
+/// A scan waits so long for the keys of the last partitions.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 impl BuildKeys {
     pub fn new(expected: Option<RangeInclusive<i64>>, most: usize, ty: &DataType) -> Self {
         Self {
@@ -61,6 +76,7 @@ impl BuildKeys {
             gathered: Mutex::default(),
             given_up: AtomicBool::new(false),
             set: OnceLock::new(),
+            settled: Notify::new(),
         }
     }
 
@@ -76,6 +92,23 @@ impl BuildKeys {
     fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
         *self.gathered.lock() = Gathered::default();
+        self.settled.notify_waiters();
+    }
+
+    /// Waits until it is known which keys there are, if all partitions of the build side are on their way: one partition's probe
+    /// side may begin when its own build side has ended, and the others are about to. Not for long: were something wrong with that,
+    /// all rows would be read.
+    pub async fn settle(&self) {
+        let settled = self.settled.notified();
+        if self.is_wanted() && self.gathered.lock().are_under_way() {
+            let _ = tokio::time::timeout(PATIENCE, settled).await;
+        }
+    }
+
+    fn begin(&self, partition: usize, partitions: usize) {
+        let mut gathered = self.gathered.lock();
+        gathered.begun.resize(partitions, false);
+        gathered.begun[partition] = true;
     }
 
     fn builder(&self) -> KeySetBuilder {
@@ -115,6 +148,7 @@ impl BuildKeys {
                         memory.resize(set.bytes());
                     }
                     let _ = self.set.set(Arc::new(set));
+                    self.settled.notify_waiters();
                 }
             }
         }
@@ -147,16 +181,22 @@ impl Pass for GatherKeys {
         let parts: Vec<_> = self.keys.iter().map(part).collect();
         let schema = input.schema();
         let rows = input.execute(partition, context)?;
-        let stream = futures::stream::try_unfold((rows, parts), move |(mut rows, mut parts)| async move {
-            match rows.next().await {
-                Some(batch) => {
-                    let batch = batch?;
-                    parts.iter_mut().for_each(|part| part.add(&batch));
-                    Ok(Some((batch, (rows, parts))))
-                }
-                None => {
-                    parts.into_iter().for_each(|part| part.end(partition, partitions));
-                    Ok(None)
+        let mut has_begun = false;
+        let stream = futures::stream::try_unfold((rows, parts), move |(mut rows, mut parts)| {
+            if !std::mem::replace(&mut has_begun, true) {
+                parts.iter().for_each(|part: &Part| part.keys.begin(partition, partitions));
+            }
+            async move {
+                match rows.next().await {
+                    Some(batch) => {
+                        let batch = batch?;
+                        parts.iter_mut().for_each(|part| part.add(&batch));
+                        Ok(Some((batch, (rows, parts))))
+                    }
+                    None => {
+                        parts.into_iter().for_each(|part| part.end(partition, partitions));
+                        Ok(None)
+                    }
                 }
             }
         });

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 
 use crate::aggregate::call;
 use crate::barrier::{Barrier, JOINS_BETWEEN};
+use crate::expected::Expected;
 use crate::expr::{LONG_CHAIN, binary, cast, equality_key_of, key_meeting_type, meeting_type};
 use crate::lower::{Lowerer, as_subquery};
 use crate::method::Method;
@@ -41,8 +42,8 @@ impl Lowerer {
     }
 
     fn join_of(&mut self, join: &Join) -> Result<LogicalPlan, SqlError> {
-        let left = self.node(&join.left)?;
-        let right = self.node(&join.right)?;
+        let left = self.expected(&join.left)?;
+        let right = self.expected(&join.right)?;
         if self.has_many_joins && matches!(join.kind, JoinKind::Left | JoinKind::Single | JoinKind::Semi) {
             return self.join_by_columns(join, left, right);
         }
@@ -62,6 +63,12 @@ impl Lowerer {
             (false, _) => builder.join_on(right, kind, conditions),
         };
         df_result(joined.and_then(|b| b.build()))
+    }
+
+    /// A side of a join, with how many rows are expected of it.
+    fn expected(&mut self, side: &Node) -> Result<LogicalPlan, SqlError> {
+        let plan = self.node(side)?;
+        df_result(Expected::plan(plan, side.rows.rows))
     }
 
     /// A join whose keys are columns. DataFusion would make columns of them too, by a builder that walks the whole plan below

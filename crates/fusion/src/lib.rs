@@ -27,6 +27,7 @@ mod distinct;
 mod engine_memory;
 mod engine_source;
 mod error;
+mod expected;
 mod expr;
 mod finite;
 mod frame;

@@ -130,6 +130,11 @@ impl Pass for Measure {
         Ok(Box::pin(Watched { input, of: self.clone(), time, has_first: false, rows: 0 }))
     }
 
+    /// What is measured is the plan that is run without.
+    fn tells_of_input(&self) -> bool {
+        true
+    }
+
     fn renewed(&self) -> Self {
         self.clone()
     }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
@@ -28,6 +29,16 @@ pub(super) trait Pass: fmt::Debug + Send + Sync + Sized + 'static {
 
     /// Whether the input is to be of one partition.
     fn wants_one_partition(&self) -> bool {
+        false
+    }
+
+    /// What is known of the rows that it gives, if that is other than what its input tells.
+    fn statistics(&self, _schema: &Schema) -> Option<Statistics> {
+        None
+    }
+
+    /// Whether what the input tells of its rows is true of those that it gives, and is to be asked for.
+    fn tells_of_input(&self) -> bool {
         false
     }
 
@@ -103,6 +114,23 @@ impl<P: Pass> ExecutionPlan for PassExec<P> {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.pop().unwrap_or_else(|| self.input.clone());
         Ok(Self::plan(self.pass.renewed(), input))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![if self.pass.tells_of_input() { ChildStats::At(partition) } else { ChildStats::Skip }]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let schema = self.schema();
+        let of_input = || inputs.first().filter(|_| self.pass.tells_of_input()).cloned();
+        Ok(match self.pass.statistics(&schema) {
+            Some(statistics) => Arc::new(statistics),
+            None => of_input().unwrap_or_else(|| Arc::new(Statistics::new_unknown(&schema))),
+        })
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

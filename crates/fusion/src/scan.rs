@@ -488,6 +488,11 @@ impl ExecutionPlan for ScanExec {
             streamed,
         };
         let stream = futures::stream::try_unfold(reader, |mut reader| async move {
+            if reader.morsel.is_none() {
+                for of in &reader.keys {
+                    of.keys.settle().await;
+                }
+            }
             Ok(reader.next()?.map(|batch| (batch, reader)))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), stream)))

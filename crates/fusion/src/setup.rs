@@ -34,6 +34,7 @@ use crate::apply::Planner;
 use crate::arms::UnionsInTurn;
 use crate::counted::CountRows;
 use crate::error::plan_error;
+use crate::expected;
 use crate::key_filters::KeyFilters;
 use crate::memory::{QueryPool, Sizing};
 use crate::method::Method;
@@ -119,7 +120,7 @@ impl Setup {
         options.execution.sort_in_place_threshold_bytes = sizing.sort_in_place;
         // The new implementations do not keep back what they need to sort the groups that they spill.
         options.execution.enable_migration_aggregate = false;
-        let mut physical = projections::in_place(PhysicalOptimizer::new().rules);
+        let mut physical = expected::forgotten(projections::in_place(PhysicalOptimizer::new().rules));
         if method == Method::InMemory {
             physical.push(Arc::new(KeyFilters));
         }

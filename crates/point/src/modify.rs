@@ -26,11 +26,11 @@ use super::checks::{RowCheck, first_failed, warn_of_check};
 use super::compile::{Nesting, compile_block};
 use super::ignore::{can_ignore, is_of_row, warn_of, warn_of_row};
 use super::known::{CompileBudget, Known};
-use super::rows::Rows;
+use super::rows::{EachRow, Rows};
 use super::scope::with_dates_of;
 use super::select::{Select, Source};
 use super::write::both_assign;
-use super::{Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, Verb};
+use super::{Bounds, Changes, Kind, NotPoint, Outcome, PointPlan, PointScratch, Refusal, Run, Table, Verb};
 
 /// A compiled UPDATE or DELETE, with the query that finds its rows.
 #[derive(Debug)]
@@ -48,6 +48,47 @@ pub struct Changer {
     pub ignore: bool,
     /// The columns of the query: row ids, then inputs.
     width: usize,
+}
+
+/// Gathers the combinations of rows that a statement finds. A target's row changes once, by the first combination that it is in: of
+/// more than a few, those are left out that have no row of a target for the first time.
+pub struct Gather<'g> {
+    targets: usize,
+    rows: &'g mut Rows,
+    bounds: &'g Bounds<'g>,
+    /// By target.
+    seen: Vec<HashSet<RowId>>,
+}
+
+/// So many are kept as they come: most statements change few rows.
+const FEW_FOUND: usize = if cfg!(test) { 2 } else { 1024 };
+/// What a row id takes in a set of them, about.
+const SEEN_BYTES: usize = 16;
+
+impl Gather<'_> {
+    pub fn push(&mut self, row: &[Datum<'_>]) {
+        if self.rows.count() >= FEW_FOUND {
+            if self.seen.is_empty() {
+                self.seen.resize_with(self.targets, HashSet::new);
+                for row in self.rows.iter() {
+                    note(&mut self.seen, row);
+                }
+            }
+            let new = note(&mut self.seen, row);
+            if new == 0 {
+                return;
+            }
+            self.rows.hold(new * SEEN_BYTES, self.bounds);
+        }
+        self.rows.push(row.iter().map(|value| value.clone().into_owned()), self.bounds);
+    }
+}
+
+/// Notes the targets' rows of a combination; how many are new.
+fn note(seen: &mut [HashSet<RowId>], row: &[Datum<'_>]) -> usize {
+    let of =
+        |(seen, value): (&mut HashSet<RowId>, &Datum<'_>)| row_id(value).is_some_and(|id| seen.insert(id));
+    seen.iter_mut().zip(row).map(of).filter(|is_new| *is_new).count()
 }
 
 /// A table whose rows change.
@@ -136,10 +177,6 @@ impl Changer {
         Ok(Self { targets: targets.into(), verb, ignore, width: bound.query.body.outputs.len() })
     }
 
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
     pub fn verb(&self) -> Verb {
         self.verb
     }
@@ -147,6 +184,12 @@ impl Changer {
     /// The targets' rows that a combination consists of; an outer join may have found none.
     fn ids<'c>(&'c self, row: &'c [Value]) -> impl Iterator<Item = (&'c Target, RowId)> {
         self.targets.iter().zip(row).filter_map(|(target, value)| Some((target, row_id(value)?)))
+    }
+
+    /// What takes the rows that are found.
+    pub fn gather<'g>(&self, rows: &'g mut Rows, bounds: &'g Bounds<'g>) -> Gather<'g> {
+        rows.begin(self.width, bounds);
+        Gather { targets: self.targets.len(), rows, bounds, seen: Vec::new() }
     }
 
     /// Locks all rows; false if one of them is gone.
@@ -250,7 +293,7 @@ impl Changer {
     }
 }
 
-fn row_id(value: &Value) -> Option<RowId> {
+fn row_id(value: &Datum<'_>) -> Option<RowId> {
     match value {
         Datum::UInt(id) => Some(RowId(*id)),
         _ => None,
@@ -305,11 +348,10 @@ impl Modify {
         loop {
             // What a round before has assigned is as if it had not been.
             run.ctx.assigned.take();
-            rows.begin(self.changer.width, run.bounds);
             let newest = txn.newest_reader();
-            txn.read_at(&newest, |txn| {
-                self.select.run_here(None, txn, run, scratch, &mut rows.sink(run.bounds))
-            })?;
+            let mut gather = self.changer.gather(rows, run.bounds);
+            let mut sink = EachRow(|row: &[Datum<'_>]| gather.push(row));
+            txn.read_at(&newest, |txn| self.select.run_here(None, txn, run, scratch, &mut sink))?;
             run.bounds.forbid_declining();
             let all_there = self.changer.lock(rows, txn, run)?;
             // `newest` is kept till here: old versions tell what has changed.

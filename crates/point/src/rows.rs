@@ -40,6 +40,12 @@ impl Rows {
         self.count += 1;
     }
 
+    /// Counts what is kept beside the rows, in bytes.
+    pub fn hold(&mut self, bytes: usize, bounds: &Bounds<'_>) {
+        self.held += bytes;
+        bounds.hold(bytes);
+    }
+
     pub fn count(&self) -> usize {
         self.count
     }

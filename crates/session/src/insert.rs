@@ -63,10 +63,7 @@ pub(super) struct Inserter<'i> {
     /// Of the row that is being inserted: what the query has for `updates` alone.
     beside: Vec<Value>,
     params: &'i [Datum<'i>],
-    /// The first generated number of a row that was inserted.
-    pub first_generated: u64,
-    /// The AUTO_INCREMENT value of the last row that was inserted, or changed instead.
-    last_number: u64,
+    pub counts: Counts,
     /// `insert_id`: the next number, whatever the table's counter says.
     forced: Option<u64>,
     /// Numbers that are reserved and not given out yet.
@@ -77,6 +74,15 @@ pub(super) struct Inserter<'i> {
     expected_rows: u64,
     /// The number that was generated for the row that is being inserted.
     pub generated: Option<u64>,
+}
+
+/// What the statement tells of its rows.
+#[derive(Clone, Default)]
+pub(super) struct Counts {
+    /// The first generated number of a row that was inserted.
+    pub first_generated: u64,
+    /// The AUTO_INCREMENT value of the last row that was inserted, or changed instead.
+    last_number: u64,
     pub affected: u64,
     pub rows: u64,
     pub duplicates: u64,
@@ -116,10 +122,10 @@ impl Inserter<'_> {
     }
 
     fn note_inserted(&mut self, row: &[Value]) {
-        self.affected += 1;
-        self.last_number = auto_number(self.auto, &row);
-        if self.first_generated == 0 {
-            self.first_generated = self.generated.unwrap_or(0);
+        self.counts.affected += 1;
+        self.counts.last_number = auto_number(self.auto, &row);
+        if self.counts.first_generated == 0 {
+            self.counts.first_generated = self.generated.unwrap_or(0);
         }
     }
 }
@@ -258,14 +264,17 @@ impl Session {
         };
         let warnings = self.condition_count() + self.context.warning_count();
         let info = if many {
-            format!("Records: {}  Duplicates: {}  Warnings: {warnings}", inserter.rows, inserter.duplicates)
+            format!(
+                "Records: {}  Duplicates: {}  Warnings: {warnings}",
+                inserter.counts.rows, inserter.counts.duplicates
+            )
         } else {
             String::new()
         };
         Ok(Done {
-            affected_rows: inserter.affected,
-            last_insert_id: inserter.first_generated,
-            last_number: inserter.last_number,
+            affected_rows: inserter.counts.affected,
+            last_insert_id: inserter.counts.first_generated,
+            last_number: inserter.counts.last_number,
             tells_chosen: true,
             info,
             database_changed: false,
@@ -313,16 +322,12 @@ impl Session {
             told_of_defaults: false,
             beside: Vec::new(),
             params: &[],
-            first_generated: 0,
-            last_number: 0,
+            counts: Counts::default(),
             forced: self.settings.insert_id,
             numbers: 0..0,
             reservations: 0,
             expected_rows: 0,
             generated: None,
-            affected: 0,
-            rows: 0,
-            duplicates: 0,
         }
     }
 
@@ -383,9 +388,27 @@ impl Session {
             return blocking_if(is_much, || self.insert_given(inserter, rows, text));
         }
         for (at, row) in rows.iter().enumerate() {
-            self.info.interrupt.check()?;
             yield_now_and_then(at).await;
-            let number = row_number(at, row, inserter)?;
+            self.insert_computed(inserter, row_number(at, row, inserter)?, row, text).await?;
+        }
+        Ok(())
+    }
+
+    /// Inserts a row with subqueries. If it waited for another transaction, which may have changed what these read, they are evaluated
+    /// again: MySQL's would have waited before they gave a value.
+    async fn insert_computed(
+        &mut self,
+        inserter: &mut Inserter<'_>,
+        number: u64,
+        row: &[Expr],
+        text: &Text<'_>,
+    ) -> Result<(), SqlError> {
+        /// Each time another transaction has committed.
+        const MOST_ROUNDS: usize = 1000;
+        let counts = inserter.counts.clone();
+        for _ in 0..MOST_ROUNDS {
+            self.info.interrupt.check()?;
+            let (mark, newest) = (self.txn().mark(), self.txn().newest_reader());
             let mut given = Vec::with_capacity(row.len());
             for expr in row {
                 given.push(match expr.has_subquery() {
@@ -393,11 +416,15 @@ impl Session {
                     false => self.given(expr, inserter, text)?,
                 });
             }
-            if let Some(values) = self.complete(inserter, given, number)? {
-                self.insert_row(inserter, values)?;
+            let Some(values) = self.complete(inserter, given, number)? else { return Ok(()) };
+            self.insert_row(inserter, values)?;
+            if !self.txn().has_met_newer(newest.ts()) {
+                return Ok(());
             }
+            self.txn().rollback_statement(mark);
+            inserter.counts = counts.clone();
         }
-        Ok(())
+        Err(ErrorCode::LOCK_DEADLOCK.with(&[]))
     }
 
     /// Inserts rows in which there are no subqueries.
@@ -424,8 +451,8 @@ impl Session {
             }
         }
         if let Some(batches) = batches {
-            inserter.rows = batches.finish(self.txn())?;
-            inserter.affected = inserter.rows;
+            inserter.counts.rows = batches.finish(self.txn())?;
+            inserter.counts.affected = inserter.counts.rows;
         }
         Ok(())
     }
@@ -448,8 +475,8 @@ impl Session {
             Some(error) if inserter.ignore => {
                 // The engine of partitions refuses them, as it does a key that is there.
                 if error.is(ErrorCode::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET) {
-                    inserter.rows += 1;
-                    inserter.duplicates += 1;
+                    inserter.counts.rows += 1;
+                    inserter.counts.duplicates += 1;
                 }
                 self.warn(Level::Warning, error.errno, error.message);
                 inserter.give_number_back();
@@ -626,7 +653,7 @@ impl Session {
         }
         let mut next = inserter.next_number();
         if inserter.storing.increment == 1 {
-            next = within_range(next, &def.ty, inserter.first_generated == 0)?;
+            next = within_range(next, &def.ty, inserter.counts.first_generated == 0)?;
         } else if next == u64::MAX {
             // The end of all counters, and no number of the series.
             return Err(store_error(&StoreError::OutOfRange, &def.name, row));

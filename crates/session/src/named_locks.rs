@@ -38,7 +38,15 @@ struct State {
     /// Names are there while somebody has or wants the lock.
     locks: HashMap<String, NamedLock>,
     /// What each connection waits for: at most one lock.
-    wanted: HashMap<u32, String>,
+    wanted: HashMap<u32, Wanted>,
+    waits: u64,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    name: String,
+    /// Which of all waits it is: one that was called off may not have noticed yet when the connection waits anew.
+    wait: u64,
 }
 
 #[derive(Debug, Default)]
@@ -58,13 +66,15 @@ impl State {
             if blocker == connection {
                 return true;
             }
-            at = self.wanted.get(&blocker).and_then(|wanted| owner(wanted));
+            at = self.wanted.get(&blocker).and_then(|wanted| owner(&wanted.name));
         }
         false
     }
 
-    fn give_up(&mut self, connection: u32, name: &str) {
-        self.wanted.remove(&connection);
+    /// Ends the wait of a connection.
+    fn give_up(&mut self, connection: u32) {
+        let Some(Wanted { name, .. }) = self.wanted.remove(&connection) else { return };
+        let name = &*name;
         if let Some(lock) = self.locks.get_mut(name) {
             lock.waiters.retain(|waiter| *waiter != connection);
             if lock.owner.is_none() && lock.waiters.is_empty() {
@@ -93,6 +103,10 @@ impl NamedLocks {
         interrupted: &dyn Fn() -> bool,
     ) -> EvalResult<Option<bool>> {
         let mut state = self.state.lock();
+        // The statement that asks may be over, and with it the session: nobody would give the lock back.
+        if interrupted() {
+            return Ok(None);
+        }
         let lock = state.locks.entry(name.clone()).or_default();
         if lock.owner == Some(connection) {
             lock.times += 1;
@@ -106,23 +120,41 @@ impl NamedLocks {
             return Err(EvalError::UserLockDeadlock);
         }
         state.locks.get_mut(&name).expect("somebody has it").waiters.push_back(connection);
-        state.wanted.insert(connection, name.clone());
-        let got = blocking(|| self.wait(&mut state, connection, &name, timeout, interrupted));
-        state.give_up(connection, &name);
+        state.waits += 1;
+        let wait = state.waits;
+        state.wanted.insert(connection, Wanted { name, wait });
+        let got = blocking(|| self.wait(&mut state, connection, wait, timeout, interrupted));
+        if state.wanted.get(&connection).is_some_and(|wanted| wanted.wait == wait) {
+            state.give_up(connection);
+        }
         Ok(got)
+    }
+
+    /// Calls off a connection's wait: its statement is over, whatever becomes of the thread that evaluates it.
+    pub fn call_off(&self, connection: u32) {
+        let mut state = self.state.lock();
+        if state.wanted.contains_key(&connection) {
+            state.give_up(connection);
+            self.released.notify_all();
+        }
     }
 
     fn wait(
         &self,
         state: &mut MutexGuard<'_, State>,
         connection: u32,
-        name: &str,
+        wait: u64,
         timeout: Option<Duration>,
         interrupted: &dyn Fn() -> bool,
     ) -> Option<bool> {
         let begin = Instant::now();
         loop {
-            let lock = state.locks.get_mut(name).expect("it has a waiter");
+            if interrupted() {
+                return None;
+            }
+            let State { locks, wanted, .. } = &mut **state;
+            let wanted = wanted.get(&connection).filter(|wanted| wanted.wait == wait)?;
+            let lock = locks.get_mut(&wanted.name).expect("it has a waiter");
             if lock.owner.is_none() && lock.waiters.front() == Some(&connection) {
                 (lock.owner, lock.times) = (Some(connection), 1);
                 return Some(true);
@@ -130,9 +162,6 @@ impl NamedLocks {
             let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
             if left == Some(Duration::ZERO) {
                 return Some(false);
-            }
-            if interrupted() {
-                return None;
             }
             self.released.wait_for(state, left.unwrap_or(ASK_EVERY).min(ASK_EVERY));
         }
@@ -220,6 +249,8 @@ pub(super) struct SessionHost {
     pub binary_log: Arc<OnceLock<Arc<dyn BinaryLog>>>,
     pub replicas: Arc<Replicas>,
     pub server: ServerFunctions,
+    /// The connection has given back its locks, and gets none any more.
+    pub has_ended: AtomicBool,
 }
 
 impl Host for SessionHost {
@@ -287,7 +318,7 @@ impl Host for SessionHost {
     }
 
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
-        let interrupted = || self.interrupt.get().is_some();
+        let interrupted = || self.interrupt.get().is_some() || self.has_ended.load(Relaxed);
         let (timeout, is_cut_short) = self.at_most(timeout);
         match self.locks.get(self.connection, names::fold(name).into_owned(), timeout, &interrupted)? {
             Some(false) if is_cut_short => Err(EvalError::Timeout),
@@ -365,6 +396,11 @@ impl Host for SessionHost {
 }
 
 impl SessionHost {
+    /// The statement is over: it waits for no lock any more.
+    pub fn call_off(&self) {
+        self.locks.call_off(self.connection);
+    }
+
     /// The time that is left of one, and whether that is the statement's own.
     fn at_most(&self, timeout: Option<Duration>) -> (Option<Duration>, bool) {
         let left = self.time.left();
@@ -378,6 +414,8 @@ pub(super) struct EndOfLocks(pub Arc<SessionHost>);
 
 impl Drop for EndOfLocks {
     fn drop(&mut self) {
+        self.0.has_ended.store(true, Relaxed);
+        self.0.call_off();
         self.0.release_all_locks();
         self.0.replicas.lock().remove(&self.0.connection);
     }

@@ -239,6 +239,8 @@ fn is_about_conditions(kind: &StatementKind) -> bool {
 impl Session {
     /// Notes an error for SHOW WARNINGS.
     pub(super) fn failed(&mut self, error: SqlError) -> SqlError {
+        // A thread of analytics may still wait for a lock on its behalf.
+        self.host.0.call_off();
         self.row_count = -1;
         self.warn(Level::Error, error.errno, error.message.clone());
         error
@@ -654,6 +656,9 @@ impl Session {
         }
         match kind {
             S::Query(query) | S::SelectInto { query, .. } => self.begin_time(true, query.is_one_row()),
+            S::Explain { statement, analyze: true, .. } => {
+                self.begin_time(matches!(statement.kind, S::Query(_)), false);
+            }
             _ => self.begin_time(false, false),
         }
         match kind {

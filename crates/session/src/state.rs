@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use avocet_base::Timestamp;
@@ -176,6 +177,7 @@ impl Session {
                 info.connections.clone(),
                 user_variables.values(),
             ),
+            has_ended: AtomicBool::new(false),
         });
         let savepoints = Savepoints::none(shared.engine.memory());
         let mut session = Self {

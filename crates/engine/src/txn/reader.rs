@@ -7,7 +7,6 @@ use avocet_base::Timestamp;
 use avocet_storage::TxnState;
 
 use super::core::Txn;
-use super::options::Isolation;
 use crate::scan::{ScanRequest, TableScan};
 use crate::serial::ReadSet;
 use crate::snapshots::SnapshotGuard;
@@ -73,10 +72,11 @@ impl Txn {
         Some(reader)
     }
 
-    /// Reads what a statement needs in order to change rows: at REPEATABLE READ as it is now, as if it locked it, and
-    /// without fixing the transaction's snapshot; at other levels as any read.
+    /// Reads what a statement needs in order to change rows: as it is now, as if it locked it, and without fixing the
+    /// transaction's snapshot; at strict levels as any read. READ COMMITTED has a snapshot for each statement, but one may have waited
+    /// since for the row that it changes.
     pub fn read_for_change<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
-        if self.options.isolation != Isolation::RepeatableRead {
+        if self.is_strict() {
             return read(self);
         }
         let reader = self.newest_reader();

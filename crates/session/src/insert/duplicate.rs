@@ -27,7 +27,7 @@ impl Session {
         inserter: &mut Inserter<'_>,
         row: Vec<Value>,
     ) -> Result<(), SqlError> {
-        inserter.rows += 1;
+        inserter.counts.rows += 1;
         let mut read = ReadScratch::default();
         let mut rounds = Rounds::default();
         loop {
@@ -39,7 +39,7 @@ impl Session {
                 Err(error @ EngineError::DuplicateKey { .. }) => match inserter.on_duplicate {
                     OnDuplicate::Fail => return Err(error.into()),
                     OnDuplicate::Ignore => {
-                        inserter.duplicates += 1;
+                        inserter.counts.duplicates += 1;
                         inserter.give_number_back();
                         self.ignore_row(error);
                         return Ok(());
@@ -61,9 +61,9 @@ impl Session {
                         let id = conflict.row;
                         let goes = match self.replace_in_place(&inserter.table, id, &row)? {
                             Replaced::Done => {
-                                inserter.duplicates += 1;
-                                inserter.affected += 2;
-                                inserter.last_number = auto_number(inserter.auto, &&row[..]);
+                                inserter.counts.duplicates += 1;
+                                inserter.counts.affected += 2;
+                                inserter.counts.last_number = auto_number(inserter.auto, &&row[..]);
                                 return Ok(());
                             }
                             Replaced::Blocked => {
@@ -76,8 +76,8 @@ impl Session {
                         if let Some(goes) = goes
                             && self.txn().delete(&inserter.table, goes)?
                         {
-                            inserter.duplicates += 1;
-                            inserter.affected += 1;
+                            inserter.counts.duplicates += 1;
+                            inserter.counts.affected += 1;
                         }
                     }
                     OnDuplicate::Update => {
@@ -91,7 +91,7 @@ impl Session {
                     }
                 },
                 Err(EngineError::ForeignKey(error)) if inserter.ignore && error.is_of_row() => {
-                    inserter.rows -= 1;
+                    inserter.counts.rows -= 1;
                     self.ignore_row(error.into());
                     return Ok(());
                 }
@@ -133,23 +133,23 @@ impl Session {
         id: RowId,
         new: &[Value],
     ) -> Result<bool, SqlError> {
-        let Inserter { table, updates: Some(updates), beside, params, rows, ignore, .. } = inserter else {
+        let Inserter { table, updates: Some(updates), beside, params, counts, ignore, .. } = inserter else {
             return Ok(false);
         };
-        let new = NewRow { values: new, beside, number: *rows };
+        let new = NewRow { values: new, beside, number: counts.rows };
         let mut lookups = LookupScratch::default();
         let upserted = self
             .with_run(params, |txn, run, _| updates.run(table, id, new, *ignore, txn, run, &mut lookups))?;
-        inserter.affected += match upserted {
+        inserter.counts.affected += match upserted {
             Upserted::Gone => return Ok(false),
             Upserted::Changed { number } => {
-                inserter.last_number = number;
+                inserter.counts.last_number = number;
                 2
             }
             Upserted::Unchanged => u64::from(self.info.found_rows),
             Upserted::Left => 0,
         };
-        inserter.duplicates += 1;
+        inserter.counts.duplicates += 1;
         Ok(true)
     }
 }

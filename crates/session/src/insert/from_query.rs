@@ -136,8 +136,8 @@ impl Session {
         self.take_first(inserter, &mut taken)?;
         match taken.large {
             Some(Large::Bulk(bulk)) => {
-                inserter.rows = bulk.finish(self.txn())?;
-                inserter.affected = inserter.rows;
+                inserter.counts.rows = bulk.finish(self.txn())?;
+                inserter.counts.affected = inserter.counts.rows;
                 Ok(())
             }
             Some(Large::Blocks(mut blocks)) => blocks.finish(self, inserter),
@@ -164,10 +164,10 @@ impl Session {
                 bulk.push(self.txn(), &values)
             }
             Some(Large::Blocks(blocks)) => {
-                if inserter.first_generated == 0 {
-                    inserter.first_generated = inserter.generated.unwrap_or(0);
+                if inserter.counts.first_generated == 0 {
+                    inserter.counts.first_generated = inserter.generated.unwrap_or(0);
                 }
-                inserter.last_number = auto_number(inserter.auto, &&values[..]);
+                inserter.counts.last_number = auto_number(inserter.auto, &&values[..]);
                 let bytes = string_bytes(&values) + values.len() * size_of::<u64>();
                 blocks.push(self, inserter, &values, bytes)
             }

@@ -205,8 +205,8 @@ impl Blocks {
         let pushed = batches.iter().try_for_each(|batch| block.push(txn, batch));
         let written = match pushed.and_then(|()| block.finish(txn)) {
             Ok(rows) => {
-                inserter.rows += rows;
-                inserter.affected += rows;
+                inserter.counts.rows += rows;
+                inserter.counts.affected += rows;
                 self.next_untried = 0;
                 return Ok(Written::Whole);
             }

@@ -21,7 +21,7 @@ use super::reader::Row;
 use super::{charset_of, column_of};
 use crate::bulk::string_bytes;
 use crate::insert::compile_over;
-use crate::insert::{Given, Inserter, OnDuplicate};
+use crate::insert::{Counts, Given, Inserter, OnDuplicate};
 use crate::run::{Done, Text};
 use crate::state::{Level, Session};
 use crate::store::generates;
@@ -422,7 +422,7 @@ impl<'l> Loading<'l> {
         // An expression may make much of few bytes.
         let bytes = bytes.max(string_bytes(&values));
         self.bytes += bytes as u64;
-        let before = self.inserter.affected;
+        let before = self.inserter.counts.affected;
         if self.blocks.is_none() && self.read <= ROWS_BEFORE_BLOCKS && self.bytes <= BYTES_BEFORE_BLOCKS {
             session.insert_row(&mut self.inserter, values)?;
         } else {
@@ -431,8 +431,8 @@ impl<'l> Loading<'l> {
                 Some(blocks) => blocks,
                 none => none.insert(Blocks::new(&self.inserter.table, memory())),
             };
-            if self.inserter.first_generated == 0 {
-                self.inserter.first_generated = self.inserter.generated.unwrap_or(0);
+            if self.inserter.counts.first_generated == 0 {
+                self.inserter.counts.first_generated = self.inserter.generated.unwrap_or(0);
             }
             if let Some(number) = explicit.take() {
                 session.note_auto_value(&mut self.inserter, &number);
@@ -441,7 +441,7 @@ impl<'l> Loading<'l> {
             self.row = values;
         }
         // Of a row that was passed over, the number is not used.
-        if let Some(number) = explicit.filter(|_| self.inserter.affected > before) {
+        if let Some(number) = explicit.filter(|_| self.inserter.counts.affected > before) {
             session.note_auto_value(&mut self.inserter, &number);
         }
         if row.cut {
@@ -496,7 +496,7 @@ impl<'l> Loading<'l> {
         }
         session.collect_warnings();
         // Rows that a CHECK constraint or a parent keeps out do not count.
-        let Inserter { affected, duplicates, first_generated, rows, .. } = self.inserter;
+        let Counts { affected, duplicates, first_generated, rows, .. } = self.inserter.counts;
         if first_generated > 0 {
             session.last_insert_id = first_generated;
         }

@@ -96,9 +96,11 @@ impl Session {
                 .await?;
             let mut rows = Rows::default();
             let all_there = self.with_run(text.params, |txn, run, _| {
-                rows.begin(changer.width(), run.bounds);
+                let mut gather = changer.gather(&mut rows, run.bounds);
                 found.for_each(&mut |row| {
-                    rows.push(row.into_iter().map(|(value, _)| value), run.bounds);
+                    run.bounds.row()?;
+                    let row: Vec<_> = row.into_iter().map(|(value, _)| value).collect();
+                    gather.push(&row);
                     Ok(())
                 })?;
                 changer.lock(&rows, txn, run)

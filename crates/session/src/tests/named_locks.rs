@@ -82,6 +82,43 @@ fn kill_ends_waits_and_sleep() {
 }
 
 /// Functions that wait, and waits for rows, end with the statement's time.
+/// Whoever evaluates the statement may be a thread that goes on for a while: neither the session nor one that is gone gets the lock then.
+#[test]
+fn what_was_killed_takes_no_lock_later() {
+    for sql in [
+        "SELECT GET_LOCK('a', 20)",
+        "SET avocet_point_path = OFF; SELECT GET_LOCK('a', 20)",
+        "WITH w AS (SELECT GET_LOCK('a', 20) g) SELECT * FROM w, w x",
+        "SET max_execution_time = 100; WITH w AS (SELECT GET_LOCK('a', 20) g) SELECT * FROM w, w x",
+    ] {
+        for ends in [false, true] {
+            let mut first = Client::new();
+            first.check("SELECT GET_LOCK('a', 0)", "1");
+            let other = first.another();
+            let interrupt = other.session.info.interrupt.clone();
+            let waiting = beside(other, sql);
+            until_somebody_waits(&first, 1);
+            if !sql.contains("max_execution_time") {
+                interrupt.raise(if ends { Interruption::Connection } else { Interruption::Statement });
+                first.check("SELECT RELEASE_LOCK('a')", "1");
+            }
+            let (mut other, answer) = waiting.join().expect("it ends");
+            assert!(answer.contains("ERROR"), "{sql}: {answer}");
+            if sql.contains("max_execution_time") {
+                first.check("SELECT RELEASE_LOCK('a')", "1");
+            }
+            if ends {
+                drop(other);
+            } else {
+                other.session.info.interrupt.begin_statement();
+                other.check("SELECT 1", "1");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(60));
+            first.check("SELECT IS_FREE_LOCK('a')", "1");
+        }
+    }
+}
+
 #[test]
 fn the_time_limit_ends_waits() {
     let mut holder = Client::new();

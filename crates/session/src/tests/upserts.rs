@@ -210,3 +210,42 @@ fn clients_are_told_of_explicit_numbers() {
         assert_eq!(client.run("SELECT LAST_INSERT_ID()"), "51\n");
     }
 }
+
+/// What a statement's subqueries give is what there is when the row is changed, not what there was when the statement began and
+/// had to wait for it: "add a line, and sum the lines up".
+#[test]
+fn subqueries_of_upserts_see_what_was_waited_for() {
+    let levels = ["READ-COMMITTED", "REPEATABLE-READ"];
+    let forms = [
+        "INSERT INTO o VALUES (1, 0) ON DUPLICATE KEY UPDATE total = (SELECT SUM(q) FROM l WHERE l.oid = o.id)",
+        "INSERT INTO o VALUES (1, (SELECT SUM(q) FROM l WHERE l.oid = 1)) ON DUPLICATE KEY UPDATE total = VALUES(total)",
+        "INSERT INTO o SELECT 1, 0 ON DUPLICATE KEY UPDATE total = (SELECT SUM(q) FROM l WHERE l.oid = o.id)",
+        "REPLACE INTO o VALUES (1, (SELECT SUM(q) FROM l WHERE l.oid = 1))",
+        "REPLACE INTO o SET id = 1, total = (SELECT SUM(q) FROM l WHERE l.oid = 1)",
+        "REPLACE INTO o VALUES (7, (SELECT COUNT(*) FROM l)), (1, (SELECT SUM(q) FROM l WHERE l.oid = 1))",
+        "UPDATE o SET total = (SELECT SUM(q) FROM l WHERE l.oid = o.id) WHERE id = 1",
+    ];
+    for level in levels {
+        for point_path in ["ON", "OFF"] {
+            for form in forms {
+                let mut other = Client::new();
+                other.run(
+                    "CREATE TABLE o (id INT PRIMARY KEY, total INT); INSERT INTO o VALUES (1, 0);
+                     CREATE TABLE l (id INT AUTO_INCREMENT PRIMARY KEY, oid INT, q INT, KEY (oid))",
+                );
+                let one = Actor::new(other.another());
+                one.run(&format!("SET transaction_isolation = '{level}', avocet_point_path = {point_path}"));
+                other.run("BEGIN; INSERT INTO l (oid, q) VALUES (1, 5); UPDATE o SET total = 5 WHERE id = 1");
+                one.run("BEGIN; INSERT INTO l (oid, q) VALUES (1, 7)");
+                let early = one.begin_waiting(form);
+                assert!(early.is_none(), "{level} {point_path}: {form} does not wait: {early:?}");
+                other.run("COMMIT");
+                let answer = one.answer();
+                assert!(!answer.contains("ERROR"), "{level} {point_path}: {form}: {answer}");
+                one.run("COMMIT");
+                let what = format!("{level} {point_path}: {form}: {answer}");
+                assert_eq!(other.run("SELECT total FROM o WHERE id = 1").trim(), "12", "{what}");
+            }
+        }
+    }
+}

@@ -118,6 +118,7 @@ impl Placer<'_> {
             Operator::Sort { input, range, .. } => limited(input.rows, *range),
             Operator::Limit { input, range } => limited(input.rows, Some(*range)),
             Operator::Join(join) => match join.kind {
+                JoinKind::Single => join.left.rows,
                 JoinKind::Left => {
                     let source = join.left.rows.source.max(join.right.rows.source);
                     Cardinality::new(join.left.rows.rows.max(join.right.rows.rows), source)
@@ -161,7 +162,12 @@ impl Placer<'_> {
         let (mut relations, mut graph, mut late) = (Vec::new(), JoinGraph::default(), Vec::new());
         let columns: Vec<HashSet<_>> =
             group.parts.iter().map(|part| part.outputs.iter().copied().collect()).collect();
-        let (of_one, of_several) = split(group.conjuncts, &columns, &mut late);
+        let (mut of_one, of_several) = split(group.conjuncts, &columns, &mut late);
+        for (conjunct, needed) in &of_several {
+            for (at, columns) in columns.iter().enumerate().filter(|(at, _)| needed >> at & 1 == 1) {
+                of_one[at].extend(implied(conjunct, columns));
+            }
+        }
         for ((part, columns), conjuncts) in group.parts.into_iter().zip(columns).zip(of_one) {
             relations.push(self.relation(part, columns, conjuncts)?);
         }
@@ -177,12 +183,13 @@ impl Placer<'_> {
             self.in_place(&mut semi.right)?;
             semis.extend(reduce(semi, &mut relations));
         }
+        let shares = semis.iter().map(|semi| kept_share(semi, &relations)).collect::<Vec<_>>();
         for relation in &relations {
             let Estimate { rows, all_rows, .. } = relation.estimate;
             graph.sizes.push(Size { rows, all_rows });
         }
         let mut node = join_all(relations, &graph);
-        node = self.after_joins(node, late, semis);
+        node = self.after_joins(node, late, semis.into_iter().zip(shares));
         // In which order they come does not matter.
         if node.outputs.len() != outputs.len() {
             node = node.with_outputs(&outputs);
@@ -234,20 +241,28 @@ impl Placer<'_> {
     }
 
     /// What comes after the joins: conditions, then semi joins.
-    fn after_joins(&self, mut node: Node, late: Vec<Expr>, semis: Vec<SemiJoin>) -> Node {
+    fn after_joins(
+        &self,
+        mut node: Node,
+        late: Vec<Expr>,
+        semis: impl Iterator<Item = (SemiJoin, f64)>,
+    ) -> Node {
         if !late.is_empty() {
             let rows = node.rows.by_rule(LATE_SHARE.powi(late.len() as i32));
             node = node.filtered(late);
             node.rows = rows;
         }
-        for semi in semis {
-            let rows = node.rows.by_rule(LATE_SHARE);
+        for (semi, share) in semis {
+            let rows = node.rows.by_rule(share);
             node = semi.over(node);
             node.rows = rows;
         }
         node
     }
 }
+
+/// Of longer ORs over several relations nothing is looked for that they say of one.
+const MOST_ALTERNATIVES: usize = 64;
 
 /// So many equalities decide on the order of joins: each is compared with all before it.
 const MOST_EQUALITIES: usize = 256;
@@ -331,6 +346,27 @@ fn split(
         }
     }
     (of_one, of_several)
+}
+
+/// What an OR over several relations says of one alone, if each alternative says something.
+fn implied(condition: &Expr, columns: &HashSet<ColumnId>) -> Option<Expr> {
+    let ExprKind::Or(alternatives) = &condition.kind else { return None };
+    if alternatives.len() > MOST_ALTERNATIVES {
+        return None;
+    }
+    let of_relation = |alternative: &Expr| {
+        let mut own = alternative.clone().into_conjuncts();
+        own.retain(|part| {
+            let mut used = columns_of(part).peekable();
+            used.peek().is_some() && used.all(|id| columns.contains(&id))
+        });
+        match own.len() {
+            0 | 1 => own.pop(),
+            _ => Some(Expr { kind: ExprKind::And(own), ..alternative.clone() }),
+        }
+    };
+    let alternatives = alternatives.iter().map(of_relation).collect::<Option<Vec<_>>>()?;
+    Some(Expr { kind: ExprKind::Or(alternatives), ..condition.clone() })
 }
 
 /// Puts a condition into a node, below whatever it may stand below; gives it back if that is the node itself.
@@ -452,6 +488,15 @@ fn reduce(semi: SemiJoin, relations: &mut [Relation]) -> Option<SemiJoin> {
     let node = std::mem::replace(&mut relation.node, Node::one_row());
     relation.node = Node { rows, ..semi.over(node) };
     None
+}
+
+/// The part of the rows that a semi join or an anti join after the joins keeps, about.
+fn kept_share(semi: &SemiJoin, relations: &[Relation]) -> f64 {
+    let Some(key) = semi.keys.first().filter(|_| semi.kind == JoinKind::Semi) else { return LATE_SHARE };
+    let ids: HashSet<_> = columns_of(&key.left).collect();
+    let of = relations.iter().find(|relation| ids.iter().all(|id| relation.columns.contains(id)));
+    let Some(of) = of.filter(|_| !ids.is_empty()) else { return LATE_SHARE };
+    (semi.right.rows.rows / of.estimate.distinct(&key.left)).min(LATE_SHARE)
 }
 
 fn join_all(relations: Vec<Relation>, graph: &JoinGraph) -> Node {

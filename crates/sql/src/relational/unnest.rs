@@ -157,7 +157,14 @@ impl Unnester<'_> {
 
     /// A subquery below the conditions that use its answer: a join, if one serves.
     fn condition(&mut self, apply: Apply, conditions: &mut Vec<Expr>) -> Result<Node, SqlError> {
-        let Some((kind, at)) = self.join_kind(&apply, conditions) else {
+        let joined = self.join_kind(&apply, conditions);
+        // NOT IN of rows that each have some of their own.
+        let unless_false = joined.is_none() && self.is_anti_join_with_nulls(&apply, conditions);
+        let joined = match unless_false {
+            false => joined,
+            true => bare_at(conditions, apply.id).map(|(at, _)| (JoinKind::Anti { nulls: false }, Some(at))),
+        };
+        let Some((kind, at)) = joined else {
             let mut node = applied(apply);
             self.scalar(&mut node);
             self.lateral(&mut node)?;
@@ -189,11 +196,18 @@ impl Unnester<'_> {
         }
         let (left, right): (HashSet<_>, HashSet<_>) =
             (input.outputs.iter().copied().collect(), query.outputs.iter().copied().collect());
-        let (mut keys, residual) = keys_among(pulled, &left, &right);
+        let (mut keys, mut residual) = keys_among(pulled, &left, &right);
         let needles = needles.into_iter().zip(&compared);
         let equal = needles.map(|(left, id)| Equality { left, right: column(self.columns, *id) });
+        let equal = match unless_false {
+            false => equal.collect(),
+            true => {
+                residual.push(is_not_false(equal.map(Equality::into_expr).collect()));
+                Vec::new()
+            }
+        };
         // A needle that is the same for all rows is no key: it picks rows of the query.
-        let (own, fixed): (Vec<_>, Vec<_>) = equal.partition(|key| uses(&key.left, &left));
+        let (own, fixed): (Vec<_>, Vec<_>) = equal.into_iter().partition(|key| uses(&key.left, &left));
         keys.extend(own);
         query = query.filtered(fixed.into_iter().map(Equality::into_expr).collect());
         if keys.is_empty() && residual.is_empty() {
@@ -208,6 +222,21 @@ impl Unnester<'_> {
         Ok(before.into_iter().rev().fold(node, |node, (id, query)| once(id, query, node)))
     }
 
+    /// Whether a condition is that a row is not in the rows of a subquery of its own, where NULLs may be about: an anti join by what
+    /// leads to those rows, of which none may be equal or, for want of a value, perhaps equal.
+    fn is_anti_join_with_nulls(&self, apply: &Apply, conditions: &[Expr]) -> bool {
+        let ApplyKind::In { negated } = apply.kind else { return false };
+        let here: usize = conditions.iter().map(|condition| mentions(condition, apply.id)).sum();
+        let local = local_columns(apply);
+        let mut by = Vec::new();
+        correlated(&apply.query, &local, &mut by);
+        here == 1
+            && here == self.uses.mentions(apply.id)
+            && bare_at(conditions, apply.id).is_some_and(|(_, inverted)| negated != inverted)
+            && by.iter().any(|condition| equality(condition, &local).is_some())
+            && !apply.needles.iter().any(Expr::is_volatile)
+    }
+
     /// The join that answers a subquery, and the place of the condition that it stands for.
     fn join_kind(&self, apply: &Apply, conditions: &[Expr]) -> Option<(JoinKind, Option<usize>)> {
         let id = apply.id;
@@ -215,12 +244,8 @@ impl Unnester<'_> {
         if here == 0 || here != self.uses.mentions(id) {
             return None;
         }
-        let bare = |condition: &Expr| match &condition.kind {
-            ExprKind::Not(inner) if column_of(inner) == Some(id) => Some(true),
-            _ => (column_of(condition) == Some(id)).then_some(false),
-        };
-        let at = conditions.iter().position(|condition| here == 1 && bare(condition).is_some());
-        let inverted = at.is_some_and(|at| bare(&conditions[at]) == Some(true));
+        let bare = bare_at(conditions, id).filter(|_| here == 1);
+        let (at, inverted) = (bare.map(|(at, _)| at), bare.is_some_and(|(_, inverted)| inverted));
         let nullable = apply.needles.iter().any(|needle| needle.nullable)
             || apply.query.outputs.iter().any(|id| self.columns[*id].nullable);
         let is_comparable = apply.needles.iter().zip(&apply.query.outputs).all(|(needle, id)| {
@@ -420,6 +445,23 @@ impl Unnester<'_> {
             operator => Node { operator, ..node },
         }
     }
+}
+
+/// Where a condition is an answer and nothing else, and whether it is its opposite.
+fn bare_at(conditions: &[Expr], id: ColumnId) -> Option<(usize, bool)> {
+    conditions.iter().enumerate().find_map(|(at, condition)| match &condition.kind {
+        ExprKind::Not(inner) if column_of(inner) == Some(id) => Some((at, true)),
+        _ => (column_of(condition) == Some(id)).then_some((at, false)),
+    })
+}
+
+/// Whether all equalities hold, or may for want of a value.
+fn is_not_false(mut equal: Vec<Expr>) -> Expr {
+    let all = match equal.len() {
+        1 => equal.remove(0),
+        _ => Expr::truth(ExprKind::And(equal), true),
+    };
+    Expr::truth(ExprKind::Is { expr: Box::new(all), test: IsTest::False, negated: true }, false)
 }
 
 /// The value where the marker shows that there is a partner.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, PrimitiveArray, Scalar,
 };
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::compute::kernels::{cmp, numeric};
 use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type, Int64Type, i256};
 
@@ -170,36 +170,82 @@ fn doubles(operand: &Vector) -> Option<Numbers<f64>> {
     }
 }
 
-/// Decimals whose unscaled values all fit an `i128`, brought to `scale` if that is not below theirs.
-fn decimals(operand: &Vector, ty: &SqlType, scale: u8) -> Option<Numbers<i128>> {
-    let SqlType::Decimal { scale: own, .. } = *ty else { return None };
-    let factor = *POW10.get(usize::from(scale.checked_sub(own)?))?;
-    let mut numbers = match operand {
-        Vector::Const(Datum::Decimal(v)) => {
-            Numbers { values: Values::One(v.rescale(own).ok()?.as_i128()?), nulls: None }
-        }
-        Vector::Array(array) => match array.data_type() {
-            DataType::Decimal128(..) => Numbers::of_array::<Decimal128Type>(array, |v| v),
-            DataType::Decimal256(..) => {
-                let wide = array.as_primitive::<Decimal256Type>();
-                let values = wide.values().iter().map(|v| v.to_i128()).collect::<Option<Vec<_>>>()?;
-                Numbers { values: Values::Each(values), nulls: wide.nulls().cloned() }
-            }
-            _ => return None,
-        },
-        Vector::Const(_) => return None,
-    };
-    if factor != 1 {
-        match &mut numbers.values {
-            Values::One(v) => *v = v.checked_mul(factor)?,
-            Values::Each(values) => {
-                for v in values {
-                    *v = v.checked_mul(factor)?;
+/// Decimals whose unscaled values all fit an `i128`.
+struct Decimals {
+    values: Unscaled,
+    nulls: Option<NullBuffer>,
+    /// All of them, those under NULLs too, fit an `i64`.
+    are_short: bool,
+}
+
+enum Unscaled {
+    Each(ScalarBuffer<i128>),
+    One(i128),
+}
+
+impl Decimals {
+    /// The operand's, brought to `scale` if that is not below theirs.
+    fn of(operand: &Vector, ty: &SqlType, scale: u8) -> Option<Self> {
+        let SqlType::Decimal { scale: own, .. } = *ty else { return None };
+        let factor = *POW10.get(usize::from(scale.checked_sub(own)?))?;
+        let (mut values, nulls) = match operand {
+            Vector::Const(Datum::Decimal(v)) => (Unscaled::One(v.rescale(own).ok()?.as_i128()?), None),
+            Vector::Array(array) => match array.data_type() {
+                DataType::Decimal128(..) => {
+                    let array = array.as_primitive::<Decimal128Type>();
+                    (Unscaled::Each(array.values().clone()), array.nulls().cloned())
                 }
-            }
+                DataType::Decimal256(..) => {
+                    let wide = array.as_primitive::<Decimal256Type>();
+                    let values = wide.values().iter().map(|v| v.to_i128()).collect::<Option<Vec<_>>>()?;
+                    (Unscaled::Each(values.into()), wide.nulls().cloned())
+                }
+                _ => return None,
+            },
+            Vector::Const(_) => return None,
+        };
+        if factor != 1 {
+            values = match values {
+                Unscaled::One(v) => Unscaled::One(v.checked_mul(factor)?),
+                Unscaled::Each(values) => {
+                    let scaled = values.iter().map(|v| v.checked_mul(factor));
+                    Unscaled::Each(scaled.collect::<Option<Vec<_>>>()?.into())
+                }
+            };
         }
+        let are_short = match &values {
+            Unscaled::One(v) => i64::try_from(*v).is_ok(),
+            // The bits in which a value differs from its sign.
+            Unscaled::Each(values) => values.iter().fold(0, |bits, v| bits | (v ^ (v >> 127))) >> 63 == 0,
+        };
+        Some(Self { values, nulls, are_short })
     }
-    Some(numbers)
+}
+
+/// A function of each row's two values, a loop for each form of the operands.
+fn zipped(left: &Unscaled, right: &Unscaled, len: usize, of: impl Fn(i128, i128) -> i128) -> Vec<i128> {
+    match (left, right) {
+        (Unscaled::Each(left), Unscaled::Each(right)) => {
+            left.iter().zip(right.iter()).map(|(left, right)| of(*left, *right)).collect()
+        }
+        (Unscaled::Each(left), Unscaled::One(right)) => left.iter().map(|left| of(*left, *right)).collect(),
+        (Unscaled::One(left), Unscaled::Each(right)) => right.iter().map(|right| of(*left, *right)).collect(),
+        (Unscaled::One(left), Unscaled::One(right)) => vec![of(*left, *right); len],
+    }
+}
+
+/// As [`zipped`], where the function may have no answer.
+fn checked(
+    left: &Unscaled,
+    right: &Unscaled,
+    len: usize,
+    of: impl Fn(i128, i128) -> Option<i128>,
+) -> Option<Vec<i128>> {
+    let at = |values: &Unscaled, row: usize| match values {
+        Unscaled::Each(values) => values[row],
+        Unscaled::One(value) => *value,
+    };
+    (0..len).map(|row| of(at(left, row), at(right, row))).collect()
 }
 
 /// Arithmetic for all rows; `None` for what is left to the row-wise node: divisions, overflows, mixed types.
@@ -279,24 +325,23 @@ fn decimal_arith(
         _ => 0,
     };
     let (left_scale, right_scale) = (scale_of(&types[0]), scale_of(&types[1]));
-    let (function, left, right): (fn(i128, i128) -> Option<i128>, _, _) = match op {
-        ArithOp::Add | ArithOp::Sub => {
-            let (left, right) =
-                (decimals(&operands[0], &types[0], scale)?, decimals(&operands[1], &types[1], scale)?);
-            (if op == ArithOp::Add { i128::checked_add } else { i128::checked_sub }, left, right)
-        }
-        ArithOp::Mul if left_scale + right_scale == scale => (
-            i128::checked_mul,
-            decimals(&operands[0], &types[0], left_scale)?,
-            decimals(&operands[1], &types[1], right_scale)?,
-        ),
+    let of = |at: usize, scale| Decimals::of(&operands[at], &types[at], scale);
+    let (left, right) = match op {
+        ArithOp::Add | ArithOp::Sub => (of(0, scale)?, of(1, scale)?),
+        ArithOp::Mul if left_scale + right_scale == scale => (of(0, left_scale)?, of(1, right_scale)?),
         _ => return None,
     };
     let nulls = NullBuffer::union(left.nulls.as_ref(), right.nulls.as_ref());
-    let mut values = Vec::with_capacity(len);
-    for row in 0..len {
-        values.push(function(left.at(row), right.at(row))?);
-    }
+    let (a, b) = (&left.values, &right.values);
+    let values = match (op, left.are_short && right.are_short) {
+        // None of these overflows.
+        (ArithOp::Add, true) => zipped(a, b, len, i128::wrapping_add),
+        (ArithOp::Sub, true) => zipped(a, b, len, i128::wrapping_sub),
+        (ArithOp::Mul, true) => zipped(a, b, len, |a, b| i128::from(a as i64) * i128::from(b as i64)),
+        (ArithOp::Add, false) => checked(a, b, len, i128::checked_add)?,
+        (ArithOp::Sub, false) => checked(a, b, len, i128::checked_sub)?,
+        _ => checked(a, b, len, i128::checked_mul)?,
+    };
     Some(match ty.arrow_type() {
         DataType::Decimal128(..) => Arc::new(
             Decimal128Array::new(values.into(), nulls)
