@@ -63,6 +63,9 @@ enum Given {
     Query(Box<FromQuery>),
 }
 
+/// So often a row is computed that waits for others: each time one of them has committed.
+const MOST_ROUNDS: usize = 1000;
+
 #[derive(Debug)]
 struct FromQuery {
     select: Select,
@@ -70,6 +73,8 @@ struct FromQuery {
     /// How many columns are inserted, and how many more there are for ON DUPLICATE KEY UPDATE.
     width: usize,
     beside: usize,
+    /// It is a row of VALUES with subqueries.
+    is_row: bool,
 }
 
 /// Where a column's value comes from.
@@ -218,7 +223,8 @@ fn compile_from_query(
     let is_of_session = bound.session_dependent || on_duplicate.is_of_session();
     tables.extend(super::checks::views_of(&bound.views, catalog)?);
     let is_listed = matches!(insert.source, InsertSource::Query(_));
-    let query = FromQuery { select: block.select, sources: sources.into(), width, beside };
+    let query =
+        FromQuery { select: block.select, sources: sources.into(), width, beside, is_row: !is_listed };
     let auto_increment = table.def.auto_increment_column();
     let (given, named) = (Given::Query(Box::new(query)), columns.into());
     let takes_nulls = insert.ignore || matches!(insert.source, InsertSource::Query(_));
@@ -409,6 +415,8 @@ impl Insert {
         Ok(Outcome::Changed(outcome))
     }
 
+    /// A row whose insertion waited for another transaction, which may have changed what its subqueries read, is computed again: MySQL's
+    /// subqueries would have waited before they gave a value.
     fn insert_from(
         &self,
         query: &FromQuery,
@@ -417,7 +425,33 @@ impl Insert {
         run: Run<'_>,
         scratch: &mut PointScratch,
     ) -> Result<Outcome, SqlError> {
-        let FromQuery { select, sources, width, beside } = query;
+        if !query.is_row {
+            return self.insert_found(query, rows, txn, run, scratch);
+        }
+        for _ in 0..MOST_ROUNDS {
+            // What a round before has assigned is as if it had not been.
+            run.ctx.assigned.take();
+            let (mark, newest) = (txn.mark(), txn.newest_reader());
+            let outcome = self.insert_found(query, rows, txn, run, scratch)?;
+            if !matches!(outcome, Outcome::Changed(_)) || !txn.has_met_newer(newest.ts()) {
+                return Ok(outcome);
+            }
+            txn.rollback_statement(mark);
+            run.bounds.check()?;
+        }
+        Err(ErrorCode::LOCK_DEADLOCK.with(&[]))
+    }
+
+    /// Inserts the rows that a query finds.
+    fn insert_found(
+        &self,
+        query: &FromQuery,
+        rows: &mut Rows,
+        txn: &mut Txn,
+        run: Run<'_>,
+        scratch: &mut PointScratch,
+    ) -> Result<Outcome, SqlError> {
+        let FromQuery { select, sources, width, beside, .. } = query;
         rows.begin(width + beside, run.bounds);
         select.allow_declining(run.bounds);
         let mut sink = rows.sink(run.bounds);
