@@ -105,7 +105,7 @@ fn gathering(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         search.found.iter().for_each(|(scan, field)| scan.narrow(*field, of_build.clone()));
         keys.push((build, of_build));
     }
-    Ok((!keys.is_empty()).then(|| gathered(join.left(), keys)).transpose()?)
+    (!keys.is_empty()).then(|| gathered(join.left(), keys)).transpose()
 }
 
 /// Below an exchange the rows are still many threads' work, and all have passed when the first thread above has read its last.
