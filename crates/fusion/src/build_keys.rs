@@ -62,6 +62,21 @@ impl Gathered {
     fn are_under_way(&self) -> bool {
         !self.begun.is_empty() && self.begun.iter().all(|begun| *begun)
     }
+
+    /// Adds what a partition has gathered, and its part of the memory; false if that is too much.
+    fn add(&mut self, keys: KeySetBuilder, memory: MemoryReservation) -> bool {
+        let (Some(all), Some(of_all)) = (&mut self.keys, &self.memory) else {
+            (self.keys, self.memory) = (Some(keys), Some(memory));
+            return true;
+        };
+        all.merge(keys) && of_all.try_resize(all.bytes()).is_ok()
+    }
+
+    /// The set; `None` if it is too large.
+    fn finish(&mut self) -> Option<KeySet> {
+        let set = self.keys.take()?.finish()?;
+        self.memory.as_ref().is_some_and(|memory| memory.try_resize(set.bytes()).is_ok()).then_some(set)
+    }
 }
 
 /// A scan waits so long for the keys of the last partitions.
@@ -123,30 +138,17 @@ impl BuildKeys {
         if self.given_up.load(Ordering::Relaxed) || std::mem::replace(&mut gathered.ended[partition], true) {
             return;
         }
-        let fits = match &mut gathered.keys {
-            None => {
-                gathered.keys = Some(keys);
-                gathered.memory = Some(memory);
-                true
-            }
-            Some(all) => all.merge(keys),
-        };
-        if !fits {
+        if !gathered.add(keys, memory) {
             drop(gathered);
             return self.give_up();
         }
-        if gathered.ended.iter().all(|ended| *ended)
-            && let Some(keys) = gathered.keys.take()
-        {
-            match keys.finish() {
+        if gathered.ended.iter().all(|ended| *ended) {
+            match gathered.finish() {
                 None => {
                     drop(gathered);
                     self.give_up();
                 }
                 Some(set) => {
-                    if let Some(memory) = &gathered.memory {
-                        memory.resize(set.bytes());
-                    }
                     let _ = self.set.set(Arc::new(set));
                     self.settled.notify_waiters();
                 }
@@ -221,9 +223,10 @@ struct Part {
 impl Part {
     fn add(&mut self, batch: &RecordBatch) {
         let Some(builder) = &mut self.builder else { return };
+        let column = batch.column(self.column);
         let fits = self.keys.is_wanted()
-            && add_words(builder, batch.column(self.column))
-            && self.memory.try_resize(builder.bytes()).is_ok();
+            && self.memory.try_resize(builder.bytes_with(column.len())).is_ok()
+            && add_words(builder, column);
         if !fits {
             self.builder = None;
             self.memory.free();

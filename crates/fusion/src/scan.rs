@@ -342,6 +342,7 @@ struct Reader {
     scan: Arc<dyn MorselScan>,
     schema: SchemaRef,
     keys: Vec<ScanKeys>,
+    has_begun: bool,
     next_morsel: Arc<AtomicUsize>,
     morsel: Option<Box<dyn MorselReader>>,
     /// The last batch of the morsel, cut, as far as it was not passed on yet.
@@ -354,21 +355,27 @@ struct Reader {
     streamed: Option<Arc<Streamed>>,
 }
 
+enum Step {
+    Batch(RecordBatch),
+    EndOfMorsel,
+    End,
+}
+
 impl Reader {
-    fn next(&mut self) -> Result<Option<RecordBatch>> {
+    fn next(&mut self) -> Result<Step> {
         loop {
             if self.left == 0 {
-                return Ok(None);
+                return Ok(Step::End);
             }
             if let Some(batch) = self.ready.next() {
                 let batch = batch.slice(0, batch.num_rows().min(self.left));
                 self.left -= batch.num_rows();
-                return Ok(Some(batch));
+                return Ok(Step::Batch(batch));
             }
             let Some(morsel) = &mut self.morsel else {
                 let next = self.next_morsel.fetch_add(1, Ordering::Relaxed);
                 if next >= self.scan.morsels() {
-                    return Ok(None);
+                    return Ok(Step::End);
                 }
                 let there = self
                     .keys
@@ -386,7 +393,27 @@ impl Reader {
                         self.most_rows = rows.min(self.batch_rows);
                     }
                 }
-                None => self.morsel = None,
+                None => {
+                    self.morsel = None;
+                    return Ok(Step::EndOfMorsel);
+                }
+            }
+        }
+    }
+
+    /// The next batch. Between two morsels, which may all be without a row that is wanted, others have their turn, and the query can be
+    /// ended.
+    async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            for of in &self.keys {
+                of.keys.settle().await;
+            }
+        }
+        loop {
+            match self.next()? {
+                Step::Batch(batch) => return Ok(Some(batch)),
+                Step::EndOfMorsel => tokio::task::yield_now().await,
+                Step::End => return Ok(None),
             }
         }
     }
@@ -479,6 +506,7 @@ impl ExecutionPlan for ScanExec {
             scan: self.scan.clone(),
             schema: self.schema.clone(),
             keys: self.keys.lock().clone(),
+            has_begun: false,
             next_morsel: self.runs.lock().begin(partition),
             morsel: None,
             ready: Vec::new().into_iter(),
@@ -488,12 +516,7 @@ impl ExecutionPlan for ScanExec {
             streamed,
         };
         let stream = futures::stream::try_unfold(reader, |mut reader| async move {
-            if reader.morsel.is_none() {
-                for of in &reader.keys {
-                    of.keys.settle().await;
-                }
-            }
-            Ok(reader.next()?.map(|batch| (batch, reader)))
+            Ok(reader.next_batch().await?.map(|batch| (batch, reader)))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), stream)))
     }

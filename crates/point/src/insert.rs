@@ -428,9 +428,11 @@ impl Insert {
         if !query.is_row {
             return self.insert_found(query, rows, txn, run, scratch);
         }
+        let told = run.ctx.warning_count();
         for _ in 0..MOST_ROUNDS {
-            // What a round before has assigned is as if it had not been.
+            // What a round before has assigned and told is as if it had not been.
             run.ctx.assigned.take();
+            run.ctx.truncate_warnings(told);
             let (mark, newest) = (txn.mark(), txn.newest_reader());
             let outcome = self.insert_found(query, rows, txn, run, scratch)?;
             if !matches!(outcome, Outcome::Changed(_)) || !txn.has_met_newer(newest.ts()) {

@@ -406,6 +406,7 @@ impl Session {
         /// Each time another transaction has committed.
         const MOST_ROUNDS: usize = 1000;
         let counts = inserter.counts.clone();
+        let told = (self.conditions.len(), self.conditions_dropped, self.context.warning_count());
         for _ in 0..MOST_ROUNDS {
             self.info.interrupt.check()?;
             let (mark, newest) = (self.txn().mark(), self.txn().newest_reader());
@@ -421,8 +422,12 @@ impl Session {
             if !self.txn().has_met_newer(newest.ts()) {
                 return Ok(());
             }
+            // What this round has done and told is as if it had not been.
             self.txn().rollback_statement(mark);
             inserter.counts = counts.clone();
+            self.conditions.truncate(told.0);
+            self.conditions_dropped = told.1;
+            self.context.truncate_warnings(told.2);
         }
         Err(ErrorCode::LOCK_DEADLOCK.with(&[]))
     }

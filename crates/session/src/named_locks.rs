@@ -320,6 +320,9 @@ impl Host for SessionHost {
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> EvalResult<bool> {
         let interrupted = || self.interrupt.get().is_some() || self.has_ended.load(Relaxed);
         let (timeout, is_cut_short) = self.at_most(timeout);
+        if is_cut_short && timeout == Some(Duration::ZERO) {
+            return Err(EvalError::Timeout);
+        }
         match self.locks.get(self.connection, names::fold(name).into_owned(), timeout, &interrupted)? {
             Some(false) if is_cut_short => Err(EvalError::Timeout),
             Some(got) => Ok(got),

@@ -49,8 +49,13 @@ struct Bits {
 impl Bits {
     /// For the integers between two.
     fn between(low: i64, high: i64) -> Self {
-        let words = high.wrapping_sub(low) as u64 as usize / 64 + 1;
+        let words = Self::size(&(low..=high)) / size_of::<u64>();
         Self { origin: low, words: vec![0; words].into() }
+    }
+
+    /// What the bits of a range take, in bytes.
+    fn size(range: &RangeInclusive<i64>) -> usize {
+        (range.end().wrapping_sub(*range.start()) as u64 as usize / 64 + 1) * size_of::<u64>()
     }
 
     /// Where the bit of an integer is, which may be behind the last.
@@ -217,6 +222,14 @@ impl KeySetBuilder {
     pub fn bytes(&self) -> usize {
         let bits = self.bits.as_ref().map_or(0, |bits| size_of_val(&*bits.words));
         bits + self.others.capacity() * size_of::<i64>()
+    }
+
+    /// What it takes at most with so many words more, in bytes.
+    pub fn bytes_with(&self, more: usize) -> usize {
+        let begins_bits = self.bits.is_none() && self.others.len() + more >= FEW_KEYS;
+        let bits = self.expected.as_ref().filter(|_| begins_bits).map_or(0, Bits::size);
+        // A list grows to twice what it holds.
+        self.bytes() + bits + 2 * more.min(MOST_OTHERS) * size_of::<i64>()
     }
 
     /// Adds words; whether there are not too many now.
