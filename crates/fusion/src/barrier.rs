@@ -2,6 +2,8 @@
 //!
 //! DataFusion's rules ask each join for its statistics, and these ask all below them, column by column: of `n` joins that
 //! takes `n²` steps. What there is to know, the relational plan has used.
+//!
+//! Nor does what is computed behind a LIMIT move before the sort through it.
 
 use std::sync::Arc;
 

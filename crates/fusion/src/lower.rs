@@ -20,7 +20,7 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::logical_plan::{RecursiveQuery, Subquery};
 use datafusion::logical_expr::{self as df, LogicalPlan, LogicalPlanBuilder, Operator as Op};
 
-use crate::barrier::JOINS_BETWEEN;
+use crate::barrier::{Barrier, JOINS_BETWEEN};
 use crate::depth::Depth;
 use crate::expr::{LONG_CHAIN, Lowered, cast, equality_key_of, equals_bytewise, junction, raises_late};
 use crate::measure::{Measure, Measurements};
@@ -187,7 +187,12 @@ impl Lowerer {
                 self.filter(plan, conditions)
             }
             Operator::Project { input, items } => {
-                let plan = self.node(input)?;
+                let mut plan = self.node(input)?;
+                // What may raise errors is computed behind the limit, although it would narrow what is sorted.
+                let is_limited = matches!(input.operator, Operator::Sort { range: Some(_), .. });
+                if is_limited && items.iter().any(|item| item.expr.can_fail()) {
+                    plan = df_result(PassNode::plan(Barrier, plan))?;
+                }
                 // A table below may have had columns of the same ids.
                 self.make_plain(items.iter().map(|item| &item.id));
                 self.projection(plan, items, &node.outputs)

@@ -582,9 +582,45 @@ fn compile_output(
             })
         })
         .transpose()?;
+    let keeps_rows = grouping.is_none() && block.windows.is_empty() && !block.distinct && !query.assigns;
+    let mut programs: Vec<RowProgram> = Vec::with_capacity(wanted.len());
+    let (mut late, mut carried) = (Vec::new(), Vec::new());
+    for (at, expr) in exprs().enumerate() {
+        let is_late = at < visible
+            && keeps_rows
+            && query.body.limit.is_some()
+            && !order.is_empty()
+            && !order.iter().any(|term| term.program == at)
+            && expr.can_fail();
+        if !is_late {
+            programs.push(compile(expr)?);
+            continue;
+        }
+        programs.push(scope.compile(&Expr::null())?);
+        let place = |id: usize, carried: &mut Vec<usize>| {
+            let known = carried.iter().position(|of| *of == id);
+            known.unwrap_or_else(|| {
+                carried.push(id);
+                carried.len() - 1
+            })
+        };
+        let moved = expr.clone().map_columns(&mut |id| wanted.len() + place(id, &mut carried));
+        late.push((at, moved));
+    }
+    for id in &carried {
+        let ColumnInfo { ty, nullable, .. } = query.columns[ColumnId(*id as u32)];
+        programs.push(scope.compile(&Expr::column(*id, ty, nullable))?);
+    }
+    let shown = |at: usize| {
+        let id = at.checked_sub(wanted.len()).and_then(|at| carried.get(at));
+        id.map_or_else(String::new, |id| query.columns[ColumnId(*id as u32)].shown())
+    };
+    let late = late.into_iter().map(|(at, expr)| Ok((at, RowProgram::compile_named(&expr, &shown)?)));
+    let late = late.collect::<Result<_, Refusal>>()?;
     Ok(Output {
-        programs: exprs().map(compile).collect::<Result<_, _>>()?,
+        programs: programs.into(),
         visible,
+        late,
         distinct: block.distinct && !is_one_row,
         order: order.into(),
         presorted: 0,

@@ -284,9 +284,13 @@ impl<'t> Pipeline<'t> {
     }
 
     fn send(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
-        if self.leaves_out() {
-            return Ok(ControlFlow::Continue(()));
+        match self.leaves_out() {
+            true => Ok(ControlFlow::Continue(())),
+            false => self.send_wanted(values),
         }
+    }
+
+    fn send_wanted(&mut self, values: &[Datum<'_>]) -> Result<ControlFlow<()>, SqlError> {
         self.announce()?;
         self.sink.row(values)?;
         self.sent += 1;
@@ -336,8 +340,8 @@ impl<'t> Pipeline<'t> {
                 });
                 orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
             });
-            for row in &kept {
-                if self.send(&row[..self.output.visible])?.is_break() {
+            for row in kept {
+                if self.send_kept(row)?.is_break() {
                     break;
                 }
             }
@@ -346,6 +350,18 @@ impl<'t> Pipeline<'t> {
         self.run.bounds.let_go(self.held);
         *memory = self.values;
         Ok((self.sent + self.beyond, self.held))
+    }
+
+    /// Sends a row that was kept, with what is computed of it now.
+    fn send_kept(&mut self, mut row: Vec<Value>) -> Result<ControlFlow<()>, SqlError> {
+        let Output { visible, late, .. } = self.output;
+        if self.leaves_out() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        for (at, program) in late {
+            row[*at] = program.eval(&&row[..], self.run.params, self.run.ctx)?.into_owned();
+        }
+        self.send_wanted(&row[..*visible])
     }
 
     fn finish_groups(&mut self, aggregation: &Aggregation) -> Result<(), SqlError> {

@@ -151,9 +151,12 @@ pub enum Source {
 /// What becomes of the rows.
 #[derive(Debug)]
 pub struct Output {
-    /// Visible columns, then sort keys.
+    /// Visible columns, then sort keys, then what `late` needs.
     pub programs: Box<[RowProgram]>,
     pub visible: usize,
+    /// Visible columns, by their numbers, that are computed of the kept row when it is sent: of rows that LIMIT leaves out they are
+    /// not. Their programs above give NULL.
+    pub late: Box<[(usize, RowProgram)]>,
     pub distinct: bool,
     /// Empty if the rows come in order.
     pub order: Box<[SortTerm]>,

@@ -199,7 +199,8 @@ impl Entry {
             Stall::Reading => time > timeouts.read,
             Stall::Writing => time > timeouts.write,
         });
-        // Whoever awaits something sees for itself when its client hangs up; a statement that blocks does not.
+        // Whoever awaits something sees for itself when its client hangs up, unless that has sent more before; a statement that
+        // blocks does not.
         let is_blocked = !matches!(activity, Activity::Sleep | Activity::Connect) && since > 0;
         if is_overdue || (is_blocked && line.transport.has_hung_up()) {
             self.cut_off.store(true, Ordering::Relaxed);

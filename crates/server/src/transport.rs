@@ -2,8 +2,8 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
@@ -63,7 +63,7 @@ impl Transport {
         }
     }
 
-    /// As `poll_hangup`, at once and from any thread; false if the client has sent more, for then it is not seen.
+    /// Whether the client has closed its side, at once and from any thread, whatever it has sent before that.
     pub fn has_hung_up(&self) -> bool {
         let socket = match self {
             Self::Plain(tcp) => SockRef::from(tcp),
@@ -72,9 +72,22 @@ impl Transport {
             Self::Gone => return true,
         };
         match socket.peek(&mut [MaybeUninit::uninit()]) {
-            Ok(count) => count == 0,
+            Ok(0) => true,
+            Ok(_) => self.is_read_closed(),
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
         }
+    }
+
+    /// Whether nothing comes after what is there to be read, as far as the poller was told.
+    fn is_read_closed(&self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let ready = match self {
+            Self::Plain(tcp) => pin!(tcp.ready(Interest::READABLE)).poll(&mut cx),
+            Self::Tls(tls) => pin!(tls.get_ref().0.ready(Interest::READABLE)).poll(&mut cx),
+            Self::Unix(unix) => pin!(unix.ready(Interest::READABLE)).poll(&mut cx),
+            Self::Gone => return true,
+        };
+        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
     }
 }
 

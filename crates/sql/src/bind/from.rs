@@ -138,7 +138,7 @@ impl Binder<'_> {
         let is_visible = |(column, _): &(usize, &ColumnId)| !table.columns[*column].invisible;
         let star = ids.iter().enumerate().filter(is_visible).map(|(_, id)| *id).collect();
         let columns = ids.into_iter().enumerate().collect();
-        let scan = TableScan { table, alias: shown, columns, lock: None, only: None };
+        let scan = TableScan { table, alias: shown, columns, lock: None, only: None, of_derived: false };
         Ok(Bound { from: From::Table(scan), first, star })
     }
 
@@ -235,6 +235,7 @@ impl Binder<'_> {
         self.block().hidden = false;
         let (mut query, outer) = bound?;
         self.keep_years(&mut query);
+        self.has_derived = true;
         let block = self.block();
         let outer: Vec<_> = outer.into_iter().filter(|id| block.owns(*id)).collect();
         self.name_outputs(&query.outputs, names)?;

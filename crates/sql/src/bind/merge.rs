@@ -1,24 +1,26 @@
-//! Views that are merged with the query that reads them: their tables take their place in FROM, their conditions are its
-//! conditions, and what they show is replaced by what it is made of.
+//! Views, derived tables and common table expressions that are merged with the query that reads them: their tables take their
+//! place in FROM, their conditions are its conditions, and what they show is replaced by what it is made of.
 //!
 //! ```text
 //!  SELECT v.x FROM v WHERE v.y = 1          v: SELECT a + 1 AS x, b AS y FROM t WHERE c > 0
 //!  ─────────▶  SELECT t.a + 1 FROM t WHERE t.c > 0 AND t.b = 1
 //! ```
 //!
-//! So an index is found through a view as it is without, and rows are locked and changed through it. Ids are unique in the whole
-//! query, so a map from what views show to expressions, applied once to all of it, is enough.
+//! So an index is found through a view as it is without, and rows are locked and changed through it. What nobody reads of it is
+//! not evaluated, and nothing of rows that the query around it drops (MySQL Reference Manual, 10.2.2.4 "Optimizing Derived
+//! Tables, View References, and Common Table Expressions with Merging or Materialization"). Ids are unique in the whole query,
+//! so a map from what views show to expressions, applied once to all of it, is enough.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use avocet_types::ViewCheck;
 use avocet_types::error::{ErrorCode, SqlError};
-use avocet_types::expr::Expr;
+use avocet_types::expr::{Expr, ExprKind, IsTest};
 use avocet_types::schema::TableDef;
+use avocet_types::{SqlType, ViewCheck};
 
 use super::Binder;
-use crate::plan::walk::{column_of, for_each_expr_mut, for_each_outer_mut, replace};
+use crate::plan::walk::{column_of, for_each_expr_mut, for_each_outer_mut, for_each_scan_mut, replace};
 use crate::plan::*;
 
 /// Of one block: as many as MySQL joins.
@@ -31,6 +33,12 @@ const MOST_HEIGHT: usize = 600;
 /// How many parts they may have: a view that names another's column twice doubles it.
 const MOST_PARTS: usize = 200_000;
 
+/// Derived tables that would make expressions taller are not merged.
+const MOST_HEIGHT_OF_DERIVED: usize = 200;
+
+/// Nor those whose columns would be put in so many places that a statement grew by more parts than this.
+const MOST_PARTS_OF_DERIVED: usize = 20_000;
+
 /// What was merged so far.
 #[derive(Default)]
 pub(super) struct Merged {
@@ -38,6 +46,12 @@ pub(super) struct Merged {
     shown: HashMap<ColumnId, (Expr, Extent)>,
     /// Views that the block of an UPDATE or DELETE names, or that were named by these.
     pub views: Vec<MergedView>,
+    /// Derived tables are merged as well: the statement neither changes nor locks rows, nor assigns to user variables.
+    derived: bool,
+    /// How often the text refers to each column.
+    references: HashMap<usize, usize>,
+    /// The parts that columns of derived tables have brought in.
+    parts: usize,
 }
 
 /// A view whose tables stand in the place of it.
@@ -90,6 +104,21 @@ impl Merged {
         Ok(())
     }
 
+    /// Whether a derived table that shows these would let the statement grow too large; counts them if not.
+    fn is_too_large(&mut self, projection: &[Projected]) -> bool {
+        let mut parts = self.parts;
+        for item in projection.iter().filter(|item| column_of(&item.expr).is_none()) {
+            let extent = self.extent(&item.expr);
+            let references = self.references.get(&item.id.index()).copied().unwrap_or(0);
+            parts = parts.saturating_add(extent.parts.saturating_mul(references));
+            if parts > MOST_PARTS_OF_DERIVED || extent.height > MOST_HEIGHT_OF_DERIVED {
+                return true;
+            }
+        }
+        self.parts = parts;
+        false
+    }
+
     /// The extent of an expression with what views show replaced.
     fn extent(&self, expr: &Expr) -> Extent {
         if let Some((_, shown)) = column_of(expr).and_then(|id| self.shown.get(&id)) {
@@ -125,9 +154,21 @@ struct Extent {
 }
 
 impl Binder<'_> {
-    /// Merges all views of a query that can be, and says which columns are used then.
-    pub(super) fn merge_views(&mut self, body: &mut QueryExpr) -> Result<(), SqlError> {
-        self.merge_query(body)?;
+    /// Merges all views and derived tables of a query that can be, and says which columns are used then.
+    pub(super) fn merge_tables(&mut self, body: &mut QueryExpr) -> Result<(), SqlError> {
+        self.merged.derived = self.has_derived && !self.keeps_derived && !self.assigns && !locks(body);
+        if self.merged.derived {
+            self.inline_ctes(body);
+            for_each_expr_mut(body, &mut |expr| {
+                expr.any(&mut |part| {
+                    if let Some(id) = column_of(part) {
+                        *self.merged.references.entry(id.index()).or_default() += 1;
+                    }
+                    false
+                });
+            });
+        }
+        self.merge_query(body, true)?;
         if self.merged.is_empty() {
             return Ok(());
         }
@@ -154,47 +195,43 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn merge_query(&mut self, query: &mut QueryExpr) -> Result<(), SqlError> {
+    /// `is_ordered`: it matters in which order its rows come.
+    fn merge_query(&mut self, query: &mut QueryExpr, is_ordered: bool) -> Result<(), SqlError> {
         for cte in &mut query.ctes {
             match &mut cte.body {
-                CteBody::Plain(body) => self.merge_query(body)?,
+                CteBody::Plain(body) => self.merge_query(body, true)?,
                 CteBody::Recursive { seed, step, .. } => {
-                    self.merge_query(seed)?;
-                    self.merge_query(step)?;
+                    self.merge_query(seed, false)?;
+                    self.merge_query(step, false)?;
                 }
             }
         }
+        let is_ordered = is_ordered || query.limit.is_some();
         match &mut query.body {
             QueryBody::Select(select) => {
-                let order = self.merge_block(select, query.order_by.is_empty())?;
+                let order = self.merge_block(select, is_ordered && query.order_by.is_empty())?;
                 if query.order_by.is_empty() {
                     query.order_by = order;
                 }
             }
             QueryBody::SetOperation(set) => {
-                self.merge_query(&mut set.left)?;
-                self.merge_query(&mut set.right)?;
+                self.merge_query(&mut set.left, false)?;
+                self.merge_query(&mut set.right, false)?;
             }
             QueryBody::Values(_) | QueryBody::JsonTable(_) => {}
-            QueryBody::Nested(inner) => self.merge_query(inner)?,
+            QueryBody::Nested(inner) => self.merge_query(inner, is_ordered && query.order_by.is_empty())?,
         }
         Ok(())
     }
 
-    /// The order that the block has of its only view, if it has none itself (`takes_order`).
+    /// The order that the block has of its only table, if it has none itself (`takes_order`).
     fn merge_block(&mut self, select: &mut Select, takes_order: bool) -> Result<Vec<SortKey>, SqlError> {
         for subquery in &mut select.subqueries {
-            self.merge_query(&mut subquery.query)?;
+            self.merge_query(&mut subquery.query, false)?;
         }
-        let has_order = takes_order
-            && select.aggregation.is_none()
-            && select.windows.is_empty()
-            && !select.distinct
-            && matches!(&select.from, From::Derived(derived) if !derived.query.order_by.is_empty());
-        let order = match &select.from {
-            From::Derived(derived) if has_order => derived.query.order_by.clone(),
-            _ => Vec::new(),
-        };
+        let takes_order =
+            takes_order && select.aggregation.is_none() && select.windows.is_empty() && !select.distinct;
+        let order = if takes_order { order_of(&select.from) } else { Vec::new() };
         let (conditions, views) = self.merge_from(&mut select.from, &mut select.subqueries)?;
         self.merged.views = views;
         select.filter = self.all_of(conditions, select.filter.take());
@@ -256,16 +293,21 @@ impl Binder<'_> {
             }
             From::Derived(derived) => {
                 if !self.is_merged(derived, nullable, *room) {
-                    return self.merge_query(&mut derived.query);
+                    return self.merge_query(&mut derived.query, true);
                 }
                 let QueryBody::Select(select) = &mut derived.query.body else { return Ok(()) };
                 for subquery in &mut select.subqueries {
-                    self.merge_query(&mut subquery.query)?;
+                    self.merge_query(&mut subquery.query, false)?;
                 }
                 *room -= tables_in(&select.from) - 1;
+                let row = row_of(&select.from);
                 let (mut own, mut below) = (Vec::new(), Vec::new());
                 let inner = &mut select.subqueries;
                 self.merge_part(&mut select.from, nullable, room, &mut own, inner, &mut below)?;
+                if derived.view.is_none() && self.merged.is_too_large(&select.projection) {
+                    select.filter = self.all_of(own, select.filter.take());
+                    return Ok(());
+                }
                 let mut condition = select.filter.take();
                 if let Some(condition) = &mut condition {
                     self.merged.apply(condition)?;
@@ -274,6 +316,10 @@ impl Binder<'_> {
                     let extent = self.merged.extent(&item.expr);
                     self.merged.apply(&mut item.expr)?;
                     item.expr.nullable |= self.columns[item.id].nullable;
+                    if nullable && column_of(&item.expr).is_none() {
+                        let row = row.clone().expect("what is computed is merged if its row can be told");
+                        item.expr = where_there(row, item.expr.clone());
+                    }
                     self.merged.shown.insert(item.id, (item.expr.clone(), extent));
                 }
                 let has_subqueries = condition.as_ref().is_some_and(|condition| {
@@ -283,11 +329,15 @@ impl Binder<'_> {
                 conditions.extend(own);
                 conditions.extend(condition.clone());
                 subqueries.append(&mut select.subqueries);
-                let mut scans = Vec::new();
-                scans_of(&select.from, &mut scans);
-                let def = derived.view.as_ref().expect("views alone are merged").def.clone();
-                let outputs = derived.query.outputs.clone();
-                views.push(MergedView { def, outputs, scans, condition, has_subqueries, below });
+                if derived.view.is_none() {
+                    mark_derived(&mut select.from);
+                }
+                if let Some(view) = &derived.view {
+                    let mut scans = Vec::new();
+                    scans_of(&select.from, &mut scans);
+                    let (def, outputs) = (view.def.clone(), derived.query.outputs.clone());
+                    views.push(MergedView { def, outputs, scans, condition, has_subqueries, below });
+                }
                 if nullable {
                     make_nullable(&select.from, &mut self.columns);
                 }
@@ -297,17 +347,64 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Whether a derived table is merged where it stands. Beside an outer join what is computed would have to be NULL.
+    /// Whether a derived table is merged where it stands.
     fn is_merged(&self, derived: &Derived, nullable: bool, room: usize) -> bool {
         let QueryBody::Select(select) = &derived.query.body else { return false };
-        let is_plain = || {
-            select.subqueries.is_empty()
-                && select.projection.iter().all(|item| column_of(&item.expr).is_some())
+        let merges = match &derived.view {
+            Some(view) => view.merges,
+            // One without a name has rows of its own, of which ORDER BY is computed (see `distinct`).
+            None => {
+                self.merged.derived
+                    && !derived.is_unnamed()
+                    && derived.outer.is_empty()
+                    && can_merge(&derived.query)
+                    // An outer join of several tables is no part of a compiled plan.
+                    && (!nullable || matches!(select.from, From::Table(_)))
+            }
         };
-        derived.view.as_ref().is_some_and(|view| view.merges)
-            && tables_in(&select.from) <= room + 1
-            && (!nullable || is_plain())
+        // Beside an outer join what is computed is NULL where there is no row.
+        let can_be_null = || {
+            let is_column = |item: &Projected| column_of(&item.expr).is_some();
+            select.subqueries.is_empty()
+                && (row_of(&select.from).is_some() || select.projection.iter().all(is_column))
+        };
+        merges && tables_in(&select.from) <= room + 1 && (!nullable || can_be_null())
     }
+}
+
+/// Whether rows of the query are locked.
+fn locks(query: &mut QueryExpr) -> bool {
+    let mut locks = false;
+    for_each_scan_mut(query, &mut |scan| locks |= scan.lock.is_some());
+    locks
+}
+
+/// The order in which the rows of the only table come, through derived tables that show them as they are.
+fn order_of(from: &From) -> Vec<SortKey> {
+    let From::Derived(derived) = from else { return Vec::new() };
+    if !derived.query.order_by.is_empty() || !shows_rows(&derived.query) {
+        return derived.query.order_by.clone();
+    }
+    match &derived.query.body {
+        QueryBody::Select(select) => order_of(&select.from),
+        _ => Vec::new(),
+    }
+}
+
+/// A column of the only table that is NULL only where an outer join has no row of it.
+fn row_of(from: &From) -> Option<Expr> {
+    let From::Table(scan) = from else { return None };
+    let is_given = |column: usize| scan.table.columns.get(column).is_some_and(|column| !column.nullable);
+    let (column, id) = scan.columns.iter().find(|(column, _)| is_given(*column))?;
+    Some(Expr::column(id.index(), scan.table.columns[*column].ty, true))
+}
+
+/// `CASE WHEN row IS NOT NULL THEN expr END`
+fn where_there(row: Expr, expr: Expr) -> Expr {
+    let ty = expr.ty;
+    let is_there = ExprKind::Is { expr: Box::new(row), test: IsTest::Null, negated: true };
+    let is_there = Expr::new(is_there, SqlType::BIGINT, false);
+    Expr::new(ExprKind::Case { branches: vec![(is_there, expr)], otherwise: None }, ty, true)
 }
 
 fn tables_in(from: &From) -> usize {
@@ -327,6 +424,17 @@ fn scans_of(from: &From, to: &mut Vec<Option<ColumnId>>) {
             scans_of(&join.left, to);
             scans_of(&join.right, to);
         }
+    }
+}
+
+fn mark_derived(from: &mut From) {
+    match from {
+        From::Table(scan) => scan.of_derived = true,
+        From::Join(join) => {
+            mark_derived(&mut join.left);
+            mark_derived(&mut join.right);
+        }
+        From::Dual | From::Cte(_) | From::Derived(_) => {}
     }
 }
 

@@ -8,7 +8,7 @@
 //!               ├─ expr.rs       expressions, through types' Typer       │
 //!               ├─ aggregate.rs, window.rs, subquery.rs                  │
 //!               ├─ modify.rs     the query behind UPDATE and DELETE      │
-//!               ├─ views.rs, merge.rs, notes.rs                          │
+//!               ├─ views.rs, inline.rs, merge.rs, unread.rs, notes.rs    │
 //!               ├─ indexed.rs    expressions that indexes have           │
 //!               ├─ zero_dates.rs zero dates that IS NULL finds           │
 //!               ├─ upsert.rs     names in ON DUPLICATE KEY UPDATE        │
@@ -28,6 +28,7 @@ mod expr;
 mod from;
 mod group;
 mod indexed;
+mod inline;
 mod insert;
 mod json_table;
 mod labels;
@@ -44,6 +45,7 @@ mod scope;
 mod select;
 mod set_operation;
 mod subquery;
+mod unread;
 mod upsert;
 mod views;
 mod window;
@@ -241,6 +243,10 @@ pub struct Binder<'a> {
     /// Those within which something is being bound.
     open_views: Vec<TableId>,
     merged: merge::Merged,
+    /// Derived tables or common table expressions were met, which are merged as views are.
+    has_derived: bool,
+    /// They are not: a statement that changes rows may read of them what these were.
+    keeps_derived: bool,
     notes: Option<Notes>,
     /// VALUES() may stand in subqueries.
     takes_inserted: bool,
@@ -274,6 +280,8 @@ impl<'a> Binder<'a> {
             views: Vec::new(),
             open_views: Vec::new(),
             merged: merge::Merged::default(),
+            has_derived: false,
+            keeps_derived: false,
             notes: None,
             takes_inserted: false,
             stars: scope::Stars::default(),
@@ -284,8 +292,11 @@ impl<'a> Binder<'a> {
 
     /// The bound query of a body, whose scans read what is used.
     fn finish(mut self, mut body: crate::plan::QueryExpr) -> Result<BoundQuery, SqlError> {
-        if !self.views.is_empty() {
-            self.merge_views(&mut body)?;
+        if !self.views.is_empty() || self.has_derived && !self.keeps_derived {
+            self.merge_tables(&mut body)?;
+        }
+        if self.has_derived {
+            self.drop_unread(&mut body);
         }
         self.read_indexed(&mut body);
         let mut locks = false;

@@ -228,6 +228,7 @@ impl Binder<'_> {
         };
         let checks = checks.into_iter().map(over).collect();
         let targets = targets.into_iter().map(|target| target.table).collect();
+        self.keeps_derived = true;
         Ok(Modification { query: self.finish(query)?, targets, assignments, checks })
     }
 
@@ -535,7 +536,10 @@ pub fn reads_directly(query: &QueryExpr, table: &TableDef, name: Option<&str>) -
 
 fn from_reads(from: &From, table: &TableDef, name: Option<&str>) -> bool {
     match from {
-        From::Table(scan) => scan.table.id == table.id && name.is_none_or(|name| *name == *scan.alias),
+        From::Table(scan) => {
+            let is_named = name.is_none_or(|name| *name == *scan.alias);
+            scan.table.id == table.id && is_named && !scan.of_derived
+        }
         From::Join(join) => from_reads(&join.left, table, name) || from_reads(&join.right, table, name),
         // A view that is merged is its tables.
         From::Derived(derived) => {

@@ -272,6 +272,7 @@ impl Binder<'_> {
         };
         let (mut body, levels, queries) = self.measured(bind)?;
         self.keep_years(&mut body);
+        self.has_derived = true;
         self.name_outputs(&body.outputs, &cte.columns)?;
         let columns = self.copy_columns(&body.outputs, false);
         self.label_columns(&columns, &name, None, can_merge(&body));

@@ -241,6 +241,8 @@ pub struct TableScan {
     pub lock: Option<ScanLock>,
     /// If given, only these rows are read: those that are locked.
     pub only: Option<Arc<HashSet<RowId>>>,
+    /// A derived table that was merged reads it: as far as a statement's tables are told apart, it does so by itself.
+    pub of_derived: bool,
 }
 
 /// How a scan locks the rows that it gives.

@@ -22,7 +22,7 @@ use crate::parse::ast::SetOperator;
 use crate::plan::walk;
 use crate::plan::{
     self, Aggregation, BoundQuery, ColumnId, ColumnTable, Cte, CteBody, CteId, CteRef, From, Limit,
-    Projected, QueryBody, QueryExpr, Select, Subquery, SubqueryKind, TableScan,
+    Projected, QueryBody, QueryExpr, Select, SortKey, Subquery, SubqueryKind, TableScan,
 };
 
 /// What a set operation combines: of a chain of UNIONs all, where their order makes no difference. A UNION DISTINCT is one over
@@ -105,14 +105,16 @@ impl Pending<'_> {
 
     /// The columns that an expression uses, and those that the answers in it are made of.
     fn columns_of(&self, expr: &Expr, to: &mut BTreeSet<ColumnId>) {
-        for id in columns_of(expr) {
-            let Some(subquery) = self.answers.get(&id) else {
-                to.insert(id);
-                continue;
-            };
-            to.extend(subquery.outer.iter().filter(|id| !self.answers.contains_key(id)));
-            needles_of(&subquery.kind).iter().for_each(|needle| self.columns_of(needle, to));
-        }
+        columns_of(expr).for_each(|id| self.columns_for(id, to));
+    }
+
+    fn columns_for(&self, id: ColumnId, to: &mut BTreeSet<ColumnId>) {
+        let Some(subquery) = self.answers.get(&id) else {
+            to.insert(id);
+            return;
+        };
+        subquery.outer.iter().for_each(|id| self.columns_for(*id, to));
+        needles_of(&subquery.kind).iter().for_each(|needle| self.columns_of(needle, to));
     }
 }
 
@@ -145,8 +147,15 @@ impl Builder<'_> {
             }
         }
         let mut pending = Pending::default();
+        let mut late = Vec::new();
         let mut node = match &query.body {
-            QueryBody::Select(select) => self.select(select, &mut pending)?,
+            QueryBody::Select(select) => {
+                // Of rows that a LIMIT takes from an order, only these are computed that it takes.
+                let order = query.limit.as_ref().map_or(&[][..], |_| &query.order_by);
+                let node;
+                (node, late) = self.select(select, order, &mut pending)?;
+                node
+            }
             QueryBody::SetOperation(set) => self.set_operation(set)?,
             QueryBody::Values(values) => {
                 let rows = values.rows.iter().map(|row| self.fold_all(row)).collect();
@@ -159,7 +168,11 @@ impl Builder<'_> {
             }
             QueryBody::Nested(inner) => self.query_expr(inner)?,
         };
-        node = self.ordered(node, query)?.with_outputs(&query.outputs);
+        node = self.ordered(node, query)?;
+        if !late.is_empty() {
+            node = self.computed_late(node, late, &query.order_by, &mut pending)?;
+        }
+        node = node.with_outputs(&query.outputs);
         for (id, query) in pending.before.into_iter().rev() {
             node = once(id, query, node);
         }
@@ -182,6 +195,26 @@ impl Builder<'_> {
                 Node::new(Operator::Sort { input, keys: query.order_by.clone(), range }, outputs)
             }
         })
+    }
+
+    /// Rows in order with what is computed of them at last.
+    fn computed_late<'q>(
+        &mut self,
+        node: Node,
+        late: Vec<Projected>,
+        keys: &[SortKey],
+        pending: &mut Pending<'q>,
+    ) -> Result<Node, SqlError> {
+        let given = node.outputs.clone();
+        let has_answers = late.iter().any(|item| pending.uses(&item.expr));
+        let node = self.answered(node, late.iter().map(|item| &item.expr), pending)?;
+        let node = node.projected(late, &given);
+        if !has_answers {
+            return Ok(node);
+        }
+        // Joins may have put the rows in another order.
+        let (outputs, keys) = (node.outputs.clone(), keys.to_vec());
+        Ok(Node::new(Operator::Sort { input: Box::new(node), keys, range: None }, outputs))
     }
 
     fn range(&self, limit: &Limit) -> Result<RowRange, SqlError> {
@@ -247,7 +280,13 @@ impl Builder<'_> {
         Ok(Node::new(Operator::SetOperation(Box::new(operation)), set.columns.clone()))
     }
 
-    fn select<'q>(&mut self, select: &'q Select, pending: &mut Pending<'q>) -> Result<Node, SqlError> {
+    /// The block's rows; and what can be computed of those alone that are the first by `order`, whose columns are there then.
+    fn select<'q>(
+        &mut self,
+        select: &'q Select,
+        order: &[SortKey],
+        pending: &mut Pending<'q>,
+    ) -> Result<(Node, Vec<Projected>), SqlError> {
         for subquery in &select.subqueries {
             let is_fixed = subquery.outer.iter().all(|id| self.outer.contains(id));
             match subquery.kind {
@@ -279,14 +318,23 @@ impl Builder<'_> {
             node = Node::new(Operator::Window { input: Box::new(node), functions }, outputs);
         }
         let fold = |item: &Projected| Projected { id: item.id, expr: self.fold(&item.expr) };
-        let items: Vec<_> = select.projection.iter().map(fold).collect();
+        let is_late = |item: &Projected| {
+            !order.is_empty()
+                && !select.distinct
+                && !order.iter().any(|key| key.column == item.id)
+                && (item.expr.can_fail() || pending.uses(&item.expr))
+        };
+        let (late, items): (Vec<_>, Vec<_>) = select.projection.iter().map(fold).partition(is_late);
         node = self.answered(node, items.iter().map(|item| &item.expr), pending)?;
-        node = node.projected(items, &[]);
+        let mut passed = BTreeSet::new();
+        late.iter().for_each(|item| pending.columns_of(&item.expr, &mut passed));
+        let passed: Vec<_> = passed.into_iter().filter(|id| node.outputs.contains(id)).collect();
+        node = node.projected(items, &passed);
         if select.distinct {
             let outputs = node.outputs.clone();
             node = Node::new(Operator::Distinct { input: Box::new(node) }, outputs);
         }
-        Ok(node)
+        Ok((node, late))
     }
 
     fn aggregate<'q>(

@@ -33,6 +33,7 @@ use crate::plan::{
 
 /// Beside fewer rows the table is evaluated for each.
 const FEW_ROWS: f64 = 32.0;
+
 /// As `FEW_ROWS`, where no index leads to the rows for one: each evaluation reads as much as the one for all does.
 const FEW_SCANS: f64 = 2.0;
 
@@ -43,6 +44,11 @@ pub(super) fn is_beside_many(node: &Node, environment: Environment<'_>) -> Resul
     if !serves || local_columns(apply).is_empty() || apply.query.is_volatile() || locks(&apply.query) {
         return Ok(false);
     }
+    has_many(apply, environment)
+}
+
+/// Whether evaluating the query once for all rows is worth while for so many.
+pub(super) fn has_many(apply: &Apply, environment: Environment<'_>) -> Result<bool, SqlError> {
     let few = if has_index(&apply.query, &local_columns(apply)) { FEW_ROWS } else { FEW_SCANS };
     Ok(place(apply.input.clone(), environment)?.rows.rows >= few)
 }
@@ -112,7 +118,7 @@ pub(super) fn join_lateral(node: &mut Node, columns: &mut ColumnTable) {
 }
 
 /// Whether it locks rows: those that it is evaluated for alone.
-fn locks(node: &Node) -> bool {
+pub(super) fn locks(node: &Node) -> bool {
     let mut found = false;
     node.for_each_node(&mut |node| {
         found |= matches!(&node.operator, Operator::Scan(scan) if scan.table.lock.is_some());

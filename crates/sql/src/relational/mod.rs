@@ -22,11 +22,13 @@
 mod alternatives;
 mod bounds;
 mod build;
+mod copy;
 mod estimate;
 mod explain;
 mod lateral;
 mod naming;
 mod order;
+mod outer_values;
 mod path_shapes;
 mod paths;
 mod placement;

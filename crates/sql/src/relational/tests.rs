@@ -208,3 +208,21 @@ fn what_is_read_twice_is_evaluated_once() {
     let text = shape(&format!("{with} SELECT * FROM c"), &memory);
     assert!(!text.contains("Materialize"), "{text}");
 }
+
+#[test]
+fn other_comparisons_with_outer_columns_are_made_once_for_each_value() {
+    check(
+        "SELECT id, (SELECT COUNT(*) FROM large l WHERE l.k = m.k AND l.v >= m.v) FROM middle m",
+        &[
+            "Left hash join (m.k = @), (m.v = @)",
+            ".Table scan on m",
+            ".Hash",
+            "..Group by @, @: count(0)",
+            "...Inner hash join (@ = l.k), extra conditions: (l.v >= @)",
+            "....Table scan on l",
+            "....Hash",
+            ".....Deduplicate",
+            "......Table scan on m",
+        ],
+    );
+}

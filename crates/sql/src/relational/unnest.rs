@@ -6,7 +6,9 @@
 //!   WHERE x IN (SELECT y …)            semi join, x = y
 //!   WHERE x NOT IN (SELECT y …)        anti join; with NULLs about, one that knows of them
 //!   WHERE a OR EXISTS (…)              mark join: a column tells whether there is a partner
+//!   WHERE x > ANY (SELECT y … k = o.k) semi join, x > y; ALL: anti join with those for which that is not true
 //!   (SELECT SUM(y) … WHERE k = o.k)    left join with the sums of all k; of no rows, what SUM gives of none
+//!   (SELECT SUM(y) … WHERE k > o.k)    the same, after [`outer_values`]
 //!   LATERAL (…), (SELECT … LIMIT 1)    joins as well: [`lateral`]
 //! ```
 //!
@@ -24,9 +26,11 @@ use super::build::{join, once};
 use super::naming::column;
 use super::placement::keys_among;
 use super::tree::columns_of;
-use super::{Apply, ApplyKind, Environment, Equality, JoinKind, Node, Operator, RowRange, lateral};
+use super::{
+    Apply, ApplyKind, Environment, Equality, JoinKind, Node, Operator, RowRange, lateral, outer_values,
+};
 use crate::plan::walk::{column_of, replace};
-use crate::plan::{Aggregate, AggregateFunction, ColumnId, ColumnTable, Projected};
+use crate::plan::{Aggregate, AggregateFunction, ColumnId, ColumnTable, Comparison, Projected};
 
 /// Joins within joins cost more to plan for each level: of deeper subqueries none is made.
 const MOST_NESTED: usize = 8;
@@ -105,8 +109,7 @@ impl Unnester<'_> {
                 self.rewrite(&mut apply.input, depth)?;
                 self.rewrite(&mut apply.query, depth + 1)?;
                 if depth < MOST_NESTED {
-                    self.scalar(node);
-                    self.lateral(node)?;
+                    self.beside(node)?;
                 }
             }
             Operator::Filter { input, .. } if matches!(input.operator, Operator::Apply(_)) => {
@@ -157,7 +160,9 @@ impl Unnester<'_> {
 
     /// A subquery below the conditions that use its answer: a join, if one serves.
     fn condition(&mut self, apply: Apply, conditions: &mut Vec<Expr>) -> Result<Node, SqlError> {
+        let quantified = self.quantified(&apply, conditions);
         let joined = self.join_kind(&apply, conditions);
+        let joined = joined.or(quantified.as_ref().map(|(kind, at, _)| (*kind, Some(*at))));
         // NOT IN of rows that each have some of their own.
         let unless_false = joined.is_none() && self.is_anti_join_with_nulls(&apply, conditions);
         let joined = match unless_false {
@@ -166,8 +171,7 @@ impl Unnester<'_> {
         };
         let Some((kind, at)) = joined else {
             let mut node = applied(apply);
-            self.scalar(&mut node);
-            self.lateral(&mut node)?;
+            self.beside(&mut node)?;
             return Ok(node);
         };
         let local = local_columns(&apply);
@@ -199,9 +203,13 @@ impl Unnester<'_> {
         let (mut keys, mut residual) = keys_among(pulled, &left, &right);
         let needles = needles.into_iter().zip(&compared);
         let equal = needles.map(|(left, id)| Equality { left, right: column(self.columns, *id) });
-        let equal = match unless_false {
-            false => equal.collect(),
-            true => {
+        let equal = match (quantified, unless_false) {
+            (Some((.., test)), _) => {
+                residual.push(test);
+                Vec::new()
+            }
+            (None, false) => equal.collect(),
+            (None, true) => {
                 residual.push(is_not_false(equal.map(Equality::into_expr).collect()));
                 Vec::new()
             }
@@ -235,6 +243,38 @@ impl Unnester<'_> {
             && bare_at(conditions, apply.id).is_some_and(|(_, inverted)| negated != inverted)
             && by.iter().any(|condition| equality(condition, &local).is_some())
             && !apply.needles.iter().any(Expr::is_volatile)
+    }
+
+    /// The join that answers `needle op ANY|ALL (SELECT …)` over rows that each outer row picks for itself, where it is a condition; the
+    /// place of that, and what rows have to fulfil to be partners.
+    fn quantified(&self, apply: &Apply, conditions: &[Expr]) -> Option<(JoinKind, usize, Expr)> {
+        let ApplyKind::Quantified { op, all } = apply.kind else { return None };
+        let here: usize = conditions.iter().map(|condition| mentions(condition, apply.id)).sum();
+        let (at, inverted) = bare_at(conditions, apply.id)?;
+        let [needle] = &apply.needles[..] else { return None };
+        let value = column(self.columns, *apply.query.outputs.first()?);
+        let serves = here == 1
+            && here == self.uses.mentions(apply.id)
+            && !local_columns(apply).is_empty()
+            && uses(needle, &inputs_of(apply))
+            && compares_by_keys(needle, &value)
+            && needle.ty.collation() == value.ty.collation()
+            && !needle.is_volatile();
+        if !serves {
+            return None;
+        }
+        let (left, right) = (Box::new(needle.clone()), Box::new(value));
+        let nullable = left.nullable || right.nullable;
+        let compared = Expr::truth(ExprKind::Compare { op: compare_op(op), left, right }, nullable);
+        let is = |test: IsTest, negated: bool| {
+            Expr::truth(ExprKind::Is { expr: Box::new(compared.clone()), test, negated }, false)
+        };
+        Some(match (all, inverted) {
+            (false, false) => (JoinKind::Semi, at, compared),
+            (true, true) => (JoinKind::Semi, at, is(IsTest::False, false)),
+            (true, false) => (JoinKind::Anti { nulls: false }, at, is(IsTest::True, true)),
+            (false, true) => (JoinKind::Anti { nulls: false }, at, is(IsTest::False, true)),
+        })
     }
 
     /// The join that answers a subquery, and the place of the condition that it stands for.
@@ -275,6 +315,15 @@ impl Unnester<'_> {
                 (serves && plain).then_some((JoinKind::Mark(id), None))
             }
         }
+    }
+
+    /// A subquery whose rows stand beside others: a join, if one serves.
+    fn beside(&mut self, node: &mut Node) -> Result<(), SqlError> {
+        if let Operator::Apply(apply) = &mut node.operator {
+            outer_values::by_values(apply, self.columns, self.environment)?;
+        }
+        self.scalar(node);
+        self.lateral(node)
     }
 
     /// A correlated scalar subquery that aggregates all its rows: a join with the aggregates of each group.
@@ -453,6 +502,17 @@ fn bare_at(conditions: &[Expr], id: ColumnId) -> Option<(usize, bool)> {
         ExprKind::Not(inner) if column_of(inner) == Some(id) => Some((at, true)),
         _ => (column_of(condition) == Some(id)).then_some((at, false)),
     })
+}
+
+fn compare_op(op: Comparison) -> CompareOp {
+    match op {
+        Comparison::Eq => CompareOp::Eq,
+        Comparison::Ne => CompareOp::Ne,
+        Comparison::Lt => CompareOp::Lt,
+        Comparison::Le => CompareOp::Le,
+        Comparison::Gt => CompareOp::Gt,
+        Comparison::Ge => CompareOp::Ge,
+    }
 }
 
 /// Whether all equalities hold, or may for want of a value.

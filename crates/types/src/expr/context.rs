@@ -413,19 +413,25 @@ impl EvalContext {
     /// So many bytes of arguments are there until [`Self::release_args`].
     ///
     /// # Errors
-    /// `TooManyBytes` beyond what so many packets hold; they count nevertheless.
+    /// `TooManyBytes` beyond what so many packets hold, or where the server has no memory for them: they do not count then.
     #[cold]
     pub(crate) fn hold_args(&self, bytes: u64) -> EvalResult<()> {
         let held = self.large_args.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        match held > self.max_allowed_packet.saturating_mul(ARGS_PACKETS) {
-            true => Err(EvalError::TooManyBytes),
-            false => Ok(()),
+        let has_room = held <= self.max_allowed_packet.saturating_mul(ARGS_PACKETS)
+            && self.host.as_ref().is_none_or(|host| host.reserve(bytes as usize));
+        if !has_room {
+            self.large_args.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(EvalError::TooManyBytes);
         }
+        Ok(())
     }
 
     #[cold]
     pub(crate) fn release_args(&self, bytes: u64) {
         self.large_args.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(host) = &self.host {
+            host.release(bytes as usize);
+        }
     }
 
     /// Adds a warning, also in strict mode.

@@ -368,8 +368,8 @@ impl LargeArgs<'_> {
         self.longest = self.longest.max(len_of(value));
         let len = owned_len(value);
         if len >= LARGE {
-            self.bytes += len as u64;
             self.ctx.hold_args(len as u64)?;
+            self.bytes += len as u64;
         }
         Ok(())
     }
