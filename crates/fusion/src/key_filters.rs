@@ -35,6 +35,7 @@ use datafusion::physical_plan::union::UnionExec;
 use crate::barrier::Barrier;
 use crate::build_keys::{BuildKeys, GatherKeys, are_gathered};
 use crate::measure::Measure;
+use crate::null_supplying::NullSupplying;
 use crate::pass::PassExec;
 use crate::scan::ScanExec;
 
@@ -214,4 +215,5 @@ fn passes_all(node: &Arc<dyn ExecutionPlan>) -> bool {
         || node.is::<UnionExec>()
         || node.is::<PassExec<Barrier>>()
         || node.is::<PassExec<Measure>>()
+        || node.is::<PassExec<NullSupplying>>()
 }

@@ -43,6 +43,7 @@ mod merge_joins;
 mod method;
 mod names;
 mod nodes;
+mod null_supplying;
 mod pass;
 mod pass_node;
 mod pools;

@@ -42,6 +42,11 @@ pub(super) trait Pass: fmt::Debug + Send + Sync + Sized + 'static {
         false
     }
 
+    /// Whether what is the same in all rows of the input is to be known of its own rows.
+    fn has_constants(&self) -> bool {
+        true
+    }
+
     /// Of the rows that it gives: the input's columns, some perhaps nullable that were not.
     fn schema(&self, input: SchemaRef) -> SchemaRef {
         input
@@ -58,15 +63,23 @@ pub(super) struct PassExec<P> {
 impl<P: Pass> PassExec<P> {
     pub fn plan(pass: P, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let schema = pass.schema(input.schema());
-        let mut properties = input.properties().clone();
-        if schema != input.schema() {
-            properties = Arc::new(PlanProperties::new(
-                EquivalenceProperties::new(schema),
+        let equivalences = match (schema == input.schema(), pass.has_constants()) {
+            (true, true) => None,
+            (true, false) => {
+                let orderings = input.equivalence_properties().oeq_class().iter().cloned();
+                Some(EquivalenceProperties::new_with_orderings(schema, orderings))
+            }
+            (false, _) => Some(EquivalenceProperties::new(schema)),
+        };
+        let properties = match equivalences {
+            None => input.properties().clone(),
+            Some(equivalences) => Arc::new(PlanProperties::new(
+                equivalences,
                 input.output_partitioning().clone(),
                 input.pipeline_behavior(),
                 input.boundedness(),
-            ));
-        }
+            )),
+        };
         Arc::new(Self { input, pass, properties })
     }
 }

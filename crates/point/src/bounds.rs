@@ -180,6 +180,11 @@ impl<'b> Bounds<'b> {
         self.most_rows.store(MOST_TRIED, Relaxed);
     }
 
+    /// So many rows more may be visited before another path is better: that one has other costs beside.
+    pub fn allow_more(&self, rows: u64) {
+        self.most_rows.store(self.most_rows.load(Relaxed).saturating_add(rows), Relaxed);
+    }
+
     /// Leaves the statement to another path, if one can still take it.
     #[cold]
     pub fn decline(&self) -> Result<(), SqlError> {

@@ -99,7 +99,8 @@ impl Session {
             if info_schema::is_virtual(database)
                 && let Some(table) = info_schema::table(database, name)
             {
-                let rows = self.virtual_rows(database, name, info_schema::only_of(bound, &table, params))?;
+                let only = info_schema::only_of(bound, &table, params, self.database.as_deref());
+                let rows = self.virtual_rows(database, name, only)?;
                 virtual_rows.push(VirtualRows { rows, table });
             }
         }

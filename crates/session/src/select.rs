@@ -249,7 +249,7 @@ impl Session {
         params: &[Datum<'_>],
     ) -> Result<Vec<GivenRows>, SqlError> {
         let rows = |table: Arc<TableDef>| {
-            let only = info_schema::only_of(bound, &table, params);
+            let only = info_schema::only_of(bound, &table, params, self.database.as_deref());
             let rows = self.virtual_rows(&table.database, &table.name, only)?;
             Ok(GivenRows { table: table.id, rows })
         };

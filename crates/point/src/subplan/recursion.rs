@@ -11,6 +11,9 @@ use crate::run::count;
 use crate::scope::JoinedRow;
 use crate::{Bounds, Run};
 
+/// On the analytical path, beginning and ending a round takes as long as going through so many rows here.
+const ROWS_OF_ROUND: u64 = 32;
+
 #[derive(Debug)]
 pub struct Recursion {
     pub cte: CteId,
@@ -65,6 +68,7 @@ impl Recursion {
             if rounds > ctx.cte_max_recursion_depth {
                 return Err(ErrorCode::CTE_MAX_RECURSION_DEPTH.with(&[&rounds]));
             }
+            bounds.allow_more(ROWS_OF_ROUND);
             let table = WorkTable { cte: self.cte, rows: &round, around: run.work_table };
             self.step.gather(row, txn, Run { work_table: Some(&table), ..run }, steps)?;
             let mut next = std::mem::take(&mut steps.gathered.values);

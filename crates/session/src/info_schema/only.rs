@@ -8,14 +8,19 @@
 use avocet_sql::plan::walk::{column_of, for_each_select};
 use avocet_sql::plan::{BoundQuery, ColumnId, From, JoinKind, Select, TableScan};
 use avocet_types::Datum;
-use avocet_types::expr::{CompareOp, Expr, ExprKind};
+use avocet_types::expr::{CompareOp, Expr, ExprKind, Function};
 use avocet_types::schema::TableDef;
 
 use super::NAME;
 use crate::output::{Names, Only};
 
-/// What the query says of a table of the server's own, whose rows all its scans share.
-pub(crate) fn only_of(bound: &BoundQuery, table: &TableDef, params: &[Datum<'_>]) -> Only {
+/// What the query says of a table of the server's own, whose rows all its scans share. `database` is the current one.
+pub(crate) fn only_of(
+    bound: &BoundQuery,
+    table: &TableDef,
+    params: &[Datum<'_>],
+    database: Option<&str>,
+) -> Only {
     let mut scans = Vec::new();
     let mut columns = vec![false; table.columns.len()];
     for_each_select(&bound.body, &mut |select| {
@@ -24,7 +29,7 @@ pub(crate) fn only_of(bound: &BoundQuery, table: &TableDef, params: &[Datum<'_>]
         if !found.iter().any(|scan| scan.table.id == table.id) {
             return;
         }
-        let facts = Facts::of(select, &found, params);
+        let facts = Facts::of(select, &found, params, database);
         for scan in found.into_iter().filter(|scan| scan.table.id == table.id) {
             scans.push(facts.names_of(scan));
             for (at, _) in &scan.columns {
@@ -73,16 +78,18 @@ struct Facts<'q> {
     /// Who knows the first one's names knows the second one's.
     edges: Vec<(ColumnId, ColumnId)>,
     params: &'q [Datum<'q>],
+    /// What DATABASE() is.
+    database: Option<&'q str>,
 }
 
 impl<'q> Facts<'q> {
-    fn of(select: &Select, scans: &[&TableScan], params: &'q [Datum<'q>]) -> Self {
+    fn of(select: &Select, scans: &[&TableScan], params: &'q [Datum<'q>], database: Option<&'q str>) -> Self {
         let columns = scans.iter().filter(|scan| scan.table.database == NAME).flat_map(|scan| {
             let named = |(at, id): &(usize, ColumnId)| Some((*id, kind_of(scan, *at)?));
             scan.columns.iter().filter_map(named)
         });
         let named = columns.map(|(id, kind)| Named { id, kind, values: None }).collect();
-        let mut facts = Self { named, edges: Vec::new(), params };
+        let mut facts = Self { named, edges: Vec::new(), params, database };
         select.filter.iter().for_each(|filter| facts.assume(filter, None));
         facts.see_joins(&select.from);
         // Each round makes one more column known at least.
@@ -177,6 +184,7 @@ impl<'q> Facts<'q> {
         let name = match &expr.kind {
             // Brought to the column's character set.
             ExprKind::Convert(inner) => return self.name(inner),
+            ExprKind::Call(Function::Database, _) => return self.database.map(Into::into),
             ExprKind::Param(at) => self.params.get(*at)?,
             _ => expr.as_literal()?,
         };
