@@ -358,10 +358,19 @@ impl<'t> Pipeline<'t> {
         if self.leaves_out() {
             return Ok(ControlFlow::Continue(()));
         }
+        let mut large = 0;
         for (at, program) in late {
-            row[*at] = program.eval(&&row[..], self.run.params, self.run.ctx)?.into_owned();
+            let value = program.eval(&&row[..], self.run.params, self.run.ctx)?.into_owned();
+            let bytes = bytes_of_large(&value);
+            if bytes > 0 {
+                self.run.bounds.hold_large(bytes)?;
+                large += bytes;
+            }
+            row[*at] = value;
         }
-        self.send_wanted(&row[..*visible])
+        let flow = self.send_wanted(&row[..*visible]);
+        self.run.bounds.let_go(large);
+        flow
     }
 
     fn finish_groups(&mut self, aggregation: &Aggregation) -> Result<(), SqlError> {
