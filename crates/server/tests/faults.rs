@@ -206,6 +206,23 @@ fn a_client_that_vanishes_is_noticed_while_its_statement_blocks_the_thread() {
 }
 
 #[test]
+fn a_client_that_sends_more_before_it_vanishes_is_noticed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("mysqld.sock");
+    let server = TestServer::with(|options| options.sockets.push(socket.clone()));
+    let (mut tcp, mut unix) = (Raw::sign_in(server.address), Raw::sign_in_through(&socket));
+    tcp.send(0, b"\x03SELECT FOREVER");
+    unix.send(0, b"\x03SELECT FOREVER");
+    let is_running = || server.registry.list().iter().filter(|row| row.info.is_some()).count() == 2;
+    server.until("the statements", is_running);
+    // COM_QUIT, which nobody reads while the statement runs.
+    tcp.send(0, b"\x01");
+    unix.send(0, b"\x01");
+    drop((tcp, unix));
+    server.until("their end", || server.log.open.load(Ordering::SeqCst) == 0);
+}
+
+#[test]
 fn others_sign_in_and_kill_beside_a_statement_that_holds_the_only_thread() {
     let server = TestServer::with(|options| options.workers = 1);
     let mut blocked = Raw::sign_in(server.address);
