@@ -5,12 +5,6 @@
 //!
 //! Nor does what is computed behind a LIMIT move before the sort through it.
 
-use std::sync::Arc;
-
-use datafusion::common::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
-
 use crate::pass::Pass;
 use crate::pass_node::LogicalPass;
 
@@ -27,15 +21,6 @@ impl LogicalPass for Barrier {
 
 impl Pass for Barrier {
     const NAME: &'static str = "BarrierExec";
-
-    fn run(
-        &self,
-        input: &Arc<dyn ExecutionPlan>,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        input.execute(partition, context)
-    }
 
     fn renewed(&self) -> Self {
         Self

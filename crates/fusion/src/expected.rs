@@ -12,7 +12,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, Statistics};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -48,15 +47,6 @@ impl LogicalPass for Expected {
 
 impl Pass for Expected {
     const NAME: &'static str = "ExpectedExec";
-
-    fn run(
-        &self,
-        input: &Arc<dyn ExecutionPlan>,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        input.execute(partition, context)
-    }
 
     fn statistics(&self, schema: &Schema) -> Option<Statistics> {
         let width: usize = schema.fields().iter().map(|field| width_of(field.data_type())).sum();

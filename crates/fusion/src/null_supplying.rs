@@ -10,7 +10,6 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
@@ -24,15 +23,6 @@ pub(super) struct NullSupplying;
 
 impl Pass for NullSupplying {
     const NAME: &'static str = "NullSupplyingExec";
-
-    fn run(
-        &self,
-        input: &Arc<dyn ExecutionPlan>,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        input.execute(partition, context)
-    }
 
     fn renewed(&self) -> Self {
         Self

@@ -17,12 +17,15 @@ use datafusion::physical_plan::{
 pub(super) trait Pass: fmt::Debug + Send + Sync + Sized + 'static {
     const NAME: &'static str;
 
+    /// The rows; those of the input, as they are, unless it says otherwise.
     fn run(
         &self,
         input: &Arc<dyn ExecutionPlan>,
         partition: usize,
         context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream>;
+    ) -> Result<SendableRecordBatchStream> {
+        input.execute(partition, context)
+    }
 
     /// The same for a plan that is made anew.
     fn renewed(&self) -> Self;

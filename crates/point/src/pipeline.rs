@@ -368,9 +368,13 @@ impl<'t> Pipeline<'t> {
             }
             row[*at] = value;
         }
-        let flow = self.send_wanted(&row[..*visible]);
+        let flow = self.send_wanted(&row[..*visible])?;
         self.run.bounds.let_go(large);
-        flow
+        if !late.is_empty() {
+            // Computing takes its time, too: KILL and deadlines end it.
+            self.run.bounds.row()?;
+        }
+        Ok(flow)
     }
 
     fn finish_groups(&mut self, aggregation: &Aggregation) -> Result<(), SqlError> {
